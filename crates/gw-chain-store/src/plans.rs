@@ -140,10 +140,10 @@ async fn run_everything(file: &Path) {
         .unwrap();
     reader.is_balance_pending(holder).await.unwrap();
     reader.pending_balances_of(holder, 9).await.unwrap();
-    reader.pending_balances_in(token, 9).await.unwrap();
+    reader.pending_balances_in(&[token, holder], 9).await.unwrap();
     reader.list_holders(token, None, 9).await.unwrap();
     reader.list_holders(token, after_holder, 9).await.unwrap();
-    reader.token_balances_among(token, &[holder]).await.unwrap();
+    reader.token_balances_among(&[token, holder], &[holder]).await.unwrap();
     let prefix = HashPrefix::parse("0xa").unwrap();
     reader.search_blocks(prefix, 9).await.unwrap();
     reader.search_transactions(prefix, None, 9).await.unwrap();

@@ -15,7 +15,7 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
-use gw_http::{ApiError, CorrelationId, read_body};
+use gw_http::{ApiError, CorrelationId, ORG_HEADER, read_body};
 use http::{HeaderMap, Method, header};
 use std::time::Duration;
 
@@ -73,6 +73,12 @@ async fn run(
         method: if is_read { Method::GET } else { parts.method },
         target: format!("{base}{}{query}", route.path),
         content_type: parts.headers.get(header::CONTENT_TYPE).filter(|_| !is_read),
+        // The path of an impersonation names its organization.
+        orgs: if view_as.is_none() && route.is_explorer {
+            parts.headers.get_all(ORG_HEADER).iter().collect()
+        } else {
+            Vec::new()
+        },
         body,
         bearer: session.access.as_ref(),
         correlation_id: id.as_str(),

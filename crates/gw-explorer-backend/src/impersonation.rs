@@ -16,6 +16,9 @@ pub(crate) struct Impersonation {
     pub(crate) did: ExternalId,
     /// The organization.
     pub(crate) org: OrgId,
+    /// The name of the organization, if it is known: for pages.
+    #[serde(default)]
+    pub(crate) org_name: Option<String>,
     /// The login of the administrator.
     pub(crate) session: SessionId,
     /// The end of the choice, in seconds since 1970.
@@ -29,6 +32,9 @@ pub(crate) struct ImpersonationBody {
     pub(crate) did: String,
     /// The organization.
     pub(crate) org_id: String,
+    /// The name of the organization, if it is known. Whoever chooses does not send it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) org_name: Option<String>,
 }
 
 impl Impersonation {
@@ -42,6 +48,7 @@ impl Impersonation {
         ImpersonationBody {
             did: self.did.as_str().to_owned(),
             org_id: self.org.to_string(),
+            org_name: self.org_name.clone(),
         }
     }
 

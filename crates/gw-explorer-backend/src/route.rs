@@ -10,7 +10,7 @@ const EXPLORER: &str = "/api/v1/explorer";
 /// The disclosure routes of the signed-in user.
 const DISCLOSURE: &str = "/api/v1/me/disclosure";
 /// The organizations of the signed-in user.
-const ORGANIZATIONS: &str = "/api/v1/me/orgs";
+pub(crate) const ORGANIZATIONS: &str = "/api/v1/me/orgs";
 /// The linked addresses of the signed-in user.
 const ETH: &str = "/api/v1/eth";
 

@@ -97,6 +97,8 @@ pub(crate) struct Forwarded<'a> {
     /// Path and query, checked by [`crate::route`].
     pub(crate) target: String,
     pub(crate) content_type: Option<&'a HeaderValue>,
+    /// The organization that the user chose (HD39).
+    pub(crate) orgs: Vec<&'a HeaderValue>,
     pub(crate) body: Bytes,
     /// The access token of the session.
     pub(crate) bearer: Option<&'a Secret>,
@@ -133,8 +135,9 @@ impl Upstream {
         })
     }
 
-    /// Forwards a request. No header of the browser's request is forwarded but the type of its body: in particular no
-    /// cookie, and no forwarding header, which would make this backend an external caller (HD16).
+    /// Forwards a request. No header of the browser's request is forwarded but the type of its body and `X-Org-Id`,
+    /// which only narrows what the user sees: in particular no cookie, and no forwarding header, which would make this
+    /// backend an external caller (HD16).
     pub(crate) async fn forward(&self, forwarded: Forwarded<'_>) -> Result<Response<Bytes>, UpstreamError> {
         let base = match forwarded.tree {
             Tree::Public => &self.base,
@@ -149,6 +152,9 @@ impl Upstream {
         }
         if let Some(content_type) = forwarded.content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        for org in forwarded.orgs {
+            request = request.header(gw_http::ORG_HEADER, org);
         }
         if let Some(bearer) = forwarded.bearer {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", bearer.expose()));

@@ -13,6 +13,7 @@ use crate::{
     error::ForwardError,
     impersonation::{IMPERSONATION_LIFE, Impersonation, ImpersonationBody},
     key_set::TokenCheckError,
+    route::ORGANIZATIONS,
     state::{ActiveSession, Backend, BackendState, SignIn},
     upstream::{Forwarded, Tree},
 };
@@ -24,8 +25,12 @@ use axum::{
     routing::post,
 };
 use gw_http::{ApiError, CorrelationId, JsonBody, Message};
-use gw_types::{ExternalId, OrgId};
+use gw_types::{ExternalId, OrgId, Secret};
 use http::{Extensions, HeaderMap, Method};
+use serde::Deserialize;
+
+/// The most characters of the name of an organization that are kept.
+const MAX_NAME: usize = 100;
 
 /// Why an impersonation cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
@@ -142,9 +147,10 @@ async fn choose(
     let access = session.access.as_ref().ok_or(ImpersonationError::Anonymous)?;
     let claims = sign_in.keys.verify(access).await.map_err(ImpersonationError::from)?;
     let now = inner.clock.now();
-    let choice = Impersonation {
+    let mut choice = Impersonation {
         did,
         org,
+        org_name: None,
         session: claims.session,
         until: now.plus(IMPERSONATION_LIFE).secs(),
     };
@@ -154,6 +160,7 @@ async fn choose(
         method: Method::GET,
         target: format!("{}/api/v1/explorer/chain-id", choice.base()),
         content_type: None,
+        orgs: Vec::new(),
         body: Bytes::new(),
         bearer: Some(access),
         correlation_id: id.as_str(),
@@ -165,9 +172,38 @@ async fn choose(
         }
         return passed_on(answer).map_err(|status| ForwardError::Status(status).into());
     }
+    choice.org_name = org_name(inner, id, access, org).await;
     let set = sign_in.cookies.set_view_as(&choice, &*inner.entropy);
     set_also(cookies, &set.ok_or(ImpersonationError::Cookie)?);
     Ok(Json(choice.body()).into_response())
+}
+
+/// The name of an organization of the signed-in user; `None` if the gateway does not tell it.
+async fn org_name(inner: &BackendState, id: &CorrelationId, access: &Secret, org: OrgId) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Organizations {
+        organizations: Vec<Organization>,
+    }
+    #[derive(Deserialize)]
+    struct Organization {
+        id: OrgId,
+        name: String,
+    }
+    let request = Forwarded {
+        tree: Tree::Public,
+        method: Method::GET,
+        target: ORGANIZATIONS.to_owned(),
+        content_type: None,
+        orgs: Vec::new(),
+        body: Bytes::new(),
+        bearer: Some(access),
+        correlation_id: id.as_str(),
+    };
+    let answer = inner.upstream.forward(request).await.ok()?;
+    let list: Organizations = serde_json::from_slice(answer.body()).ok()?;
+    let named = list.organizations.into_iter().find(|listed| listed.id == org)?;
+    // The cookie has room for so much.
+    Some(named.name.chars().take(MAX_NAME).collect())
 }
 
 /// Ends the choice.
@@ -242,6 +278,7 @@ mod tests {
             let choice = Impersonation {
                 did: ExternalId::new(did).unwrap(),
                 org: OrgId::fixed(7),
+                org_name: None,
                 session: SessionId::fixed(1),
                 until: 0,
             };
@@ -264,6 +301,7 @@ mod tests {
         let choice = |until| Impersonation {
             did: ExternalId::new("did:test:a").unwrap(),
             org: OrgId::fixed(7),
+            org_name: None,
             session: SessionId::fixed(1),
             until,
         };

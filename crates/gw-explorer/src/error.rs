@@ -23,6 +23,9 @@ pub(crate) enum ExplorerError {
     /// The policy store did not confirm a change.
     #[error("the policy store failed")]
     Policy(#[source] StoreError),
+    /// A row of the index is not in the store: it vanished, so the index is not the store's any more (X5).
+    #[error("a selected row of {0:?} is missing in the chain store")]
+    MissingRow(Space),
     /// A row of the index does not survive its evaluation, so that selection and evaluation contradict each other.
     #[error("a selected row of {0:?} does not survive its evaluation")]
     Contradiction(Space),
@@ -83,6 +86,7 @@ impl From<ChainStoreError> for ExplorerError {
     fn from(error: ChainStoreError) -> Self {
         match error {
             ChainStoreError::OtherGeneration { .. } => Self::Behind,
+            ChainStoreError::MissingRow(space) => Self::MissingRow(space),
             error => Self::Store(error),
         }
     }
@@ -105,6 +109,13 @@ impl IntoResponse for ExplorerError {
         match &self {
             Self::Api(error) => return error.clone().into_response(),
             Self::Behind => return ApiError::unavailable("explorer index is behind").into_response(),
+            Self::MissingRow(_) => {
+                tracing::warn!(
+                    error = &self as &dyn std::error::Error,
+                    "the explorer's database lacks rows of its index; if this does not end, index the chain again"
+                );
+                return ApiError::unavailable("explorer index is behind").into_response();
+            }
             Self::Store(error) if error.is_unavailable() => {
                 tracing::warn!(
                     error = error as &dyn std::error::Error,
@@ -164,7 +175,7 @@ mod tests {
                 }),
                 503,
             ),
-            (ExplorerError::from(ChainStoreError::MissingRow(Space::Logs)), 500),
+            (ExplorerError::from(ChainStoreError::MissingRow(Space::Logs)), 503),
             (ExplorerError::Contradiction(Space::Logs), 500),
             (ExplorerError::from(ApiError::payload_too_large()), 413),
             (ExplorerError::from(ApiError::rate_limited(gw_types::Seconds(1))), 429),

@@ -45,7 +45,10 @@ use routes::{
     abi, accounts, addresses, blocks, chain, grants as grant_routes, indexing, logs, search, sync, tokens,
     transactions, transfers, viewer as own_routes,
 };
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::{
+    Object, OpenApi, Required, Type,
+    path::{Parameter, ParameterBuilder, ParameterIn},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// All operations below `/api/v1/explorer`; each request is recorded. The caller adds the network check around this
@@ -53,13 +56,38 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn router(state: ExplorerState) -> Router {
     // HD33: query parameters that the API description does not name are rejected.
     let known = from_fn_with_state(KnownQueries::from_api(&api(), &[]), known_queries);
+    let audit = from_fn_with_state(state.clone(), record::audit);
     let record = from_fn_with_state(state.clone(), record::record);
-    Router::from(operations()).layer(known).layer(record).with_state(state)
+    Router::from(operations())
+        .layer(known)
+        .layer(audit)
+        .layer(record)
+        .with_state(state)
 }
 
 /// The OpenAPI description of all operations.
 pub fn api() -> OpenApi {
-    operations().into_openapi()
+    let mut api = operations().into_openapi();
+    for operation in api.paths.paths.values_mut().filter_map(|item| item.get.as_mut()) {
+        operation
+            .parameters
+            .get_or_insert_default()
+            .push(org_parameter().into());
+    }
+    api
+}
+
+/// `X-Org-Id` (HD39).
+fn org_parameter() -> Parameter {
+    ParameterBuilder::new()
+        .name("X-Org-Id")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "The organization whose rights count. The viewer is a member of it; otherwise the answer is 404.",
+        ))
+        .schema(Some(Object::with_type(Type::String)))
+        .build()
 }
 
 fn operations() -> OpenApiRouter<ExplorerState> {

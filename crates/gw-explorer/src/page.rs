@@ -1,8 +1,17 @@
 //! Pages of lists (spec/40 section 3).
 
-use crate::{error::ExplorerError, position::Position, view::View};
-use gw_http::{GrowingList, fitting};
+use crate::{
+    error::ExplorerError,
+    position::Position,
+    routes::parse_address,
+    state::ExplorerState,
+    view::{RequestCaller, View},
+};
+use axum::extract::{FromRequestParts, Path};
+use gw_http::{GrowingList, QueryParams, fitting};
 use gw_postings::{RowId, RowSet, Space};
+use gw_types::Address;
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -17,10 +26,26 @@ pub(crate) struct FeedQuery {
     /// Only rows of blocks below this one. Ignored together with `cursor`.
     #[param(required = false, value_type = u64, example = 1200)]
     before: Option<String>,
-    /// The number of rows to skip. Ignored together with `cursor`.
+    /// The number of rows to skip, below `before` if it is given. Ignored together with `cursor`.
     #[param(required = false, value_type = u64, example = 0)]
     offset: Option<String>,
     /// The `next_cursor` of the page before. It is valid for the same list, filter and viewer.
+    #[param(required = false)]
+    cursor: Option<String>,
+}
+
+/// The query of a list whose rows are in no block.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct RankedQuery {
+    /// The number of rows: 25 if it is left out, at most 100. A greater number means the greatest.
+    #[param(required = false, value_type = u64, example = 25)]
+    limit: Option<String>,
+    /// The number of rows to skip. Ignored together with `cursor`.
+    #[param(required = false, value_type = u64, example = 0)]
+    offset: Option<String>,
+    /// The `next_cursor` of the page before. It is valid for the same list and viewer.
     #[param(required = false)]
     cursor: Option<String>,
 }
@@ -36,6 +61,46 @@ pub(crate) struct NumberedQuery {
     /// The number of rows: 25 if it is left out, at most 100. A greater number means the greatest.
     #[param(required = false, value_type = u64, example = 25)]
     page_size: Option<String>,
+}
+
+/// A request for a page of the rows of an address: who asks, for which address, and for which page.
+#[derive(Clone, Debug)]
+pub(crate) struct AddressFeed {
+    state: ExplorerState,
+    caller: RequestCaller,
+    pub(crate) address: Address,
+    pub(crate) page: PageRequest,
+    pub(crate) list: GrowingList,
+}
+
+impl AddressFeed {
+    /// Opens the view of the caller, with the rows of a space.
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub(crate) async fn open(&self, space: Space) -> Result<View, ExplorerError> {
+        View::open(&self.state, &self.caller, &[space]).await
+    }
+}
+
+impl FromRequestParts<ExplorerState> for AddressFeed {
+    type Rejection = ExplorerError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ExplorerState) -> Result<Self, ExplorerError> {
+        let caller = RequestCaller::from_request_parts(parts, state).await?;
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(address) = path.map_err(|_| ExplorerError::bad_request("invalid address"))?;
+        let QueryParams(query) = QueryParams::<FeedQuery>::from_request_parts(parts, state).await?;
+        let list = GrowingList::from_request_parts(parts, state).await;
+        let Ok(list) = list;
+        Ok(Self {
+            address: parse_address(&address)?,
+            page: query.page(Limits::ROWS)?,
+            list,
+            state: state.clone(),
+            caller,
+        })
+    }
 }
 
 /// The limits of a list.
@@ -76,6 +141,23 @@ impl FeedQuery {
             limit: limit("limit", self.limit.as_deref(), limits)?,
             offset: offset.unwrap_or_default(),
             before,
+        })
+    }
+}
+
+impl RankedQuery {
+    /// The cursor, of a list whose cursors are not encrypted.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+
+    /// # Errors
+    /// 400 if a member is no number.
+    pub(crate) fn page(&self, limits: Limits) -> Result<PageRequest, ExplorerError> {
+        Ok(PageRequest {
+            limit: limit("limit", self.limit.as_deref(), limits)?,
+            offset: number("offset", self.offset.as_deref())?.unwrap_or_default(),
+            before: None,
         })
     }
 }
@@ -144,48 +226,53 @@ pub(crate) struct PageIds {
 }
 
 impl View {
-    /// Where a requested page begins: below a row, or after an offset.
+    /// The row below which the page of a cursor begins; `None` without a cursor.
     ///
     /// # Errors
     /// 400 for an invalid cursor; 503 if a reorganization changed the index.
-    pub(crate) fn page_start(
+    pub(crate) fn cursor_row(&self, space: Space, list: &GrowingList) -> Result<Option<RowId>, ExplorerError> {
+        let position = self.cursor(list)?;
+        position.map(|position| self.row_before(space, position)).transpose()
+    }
+
+    /// The row below which the rows begin that can be paged through: the first one of the block `before`, unless the
+    /// cursor of the request is of a page above that block.
+    ///
+    /// # Errors
+    /// As [`Self::cursor_row`].
+    pub(crate) fn list_end(
         &self,
         space: Space,
         list: &GrowingList,
         page: PageRequest,
     ) -> Result<Option<RowId>, ExplorerError> {
-        if let Some(position) = self.cursor(list)? {
-            return self.row_before(space, position).map(Some);
-        }
-        page.before.map(|block| self.first_row_of(space, block)).transpose()
+        let Some(before) = page.before else { return Ok(None) };
+        let end = self.first_row_of(space, before)?;
+        let start = self.cursor_row(space, list)?;
+        Ok(Some(end).filter(|end| start.is_none_or(|start| start <= *end)))
     }
 
     /// The rows that can be paged through: those of blocks below `before`, unless the cursor of the request is of a
     /// page above that block.
     ///
     /// # Errors
-    /// As [`Self::page_start`].
+    /// As [`Self::cursor_row`].
     pub(crate) fn rows_before<'r>(
         &self,
         rows: &'r RowSet,
         list: &GrowingList,
         page: PageRequest,
     ) -> Result<Cow<'r, RowSet>, ExplorerError> {
-        let Some(before) = page.before else {
-            return Ok(Cow::Borrowed(rows));
-        };
-        let end = self.first_row_of(rows.space(), before)?;
-        let start = self.page_start(rows.space(), list, page)?;
-        if start.is_some_and(|start| start > end) {
-            return Ok(Cow::Borrowed(rows));
-        }
-        Ok(Cow::Owned(rows.before(end)))
+        Ok(match self.list_end(rows.space(), list, page)? {
+            Some(end) => Cow::Owned(rows.before(end)),
+            None => Cow::Borrowed(rows),
+        })
     }
 
     /// The ids of a page of these rows.
     ///
     /// # Errors
-    /// As [`Self::page_start`].
+    /// As [`Self::cursor_row`].
     pub(crate) fn page_ids(
         &self,
         rows: &RowSet,
@@ -193,8 +280,7 @@ impl View {
         page: PageRequest,
     ) -> Result<PageIds, ExplorerError> {
         let rows = self.rows_before(rows, list, page)?;
-        let start = self.page_start(rows.space(), list, page)?;
-        let mut ids = match start {
+        let mut ids = match self.cursor_row(rows.space(), list)? {
             Some(before) => rows.page_before(Some(before), page.limit.saturating_add(1)),
             None => rows.page_at(page.offset, page.limit.saturating_add(1)),
         };
@@ -257,7 +343,7 @@ impl View {
     /// # Errors
     /// 400 for an invalid cursor.
     fn cursor(&self, list: &GrowingList) -> Result<Option<Position>, ExplorerError> {
-        let numbers = list.after::<3>(&self.state.http_context, &self.id.cursor_scope())?;
+        let numbers = list.after::<4>(&self.state.http_context, &self.id.cursor_scope())?;
         let Some(numbers) = numbers else { return Ok(None) };
         let position = Position::from_numbers(numbers);
         let invalid = || ExplorerError::bad_request("invalid pagination cursor");

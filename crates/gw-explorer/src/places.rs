@@ -30,15 +30,16 @@ impl RowPlaces<'_> {
             block: block.number,
             index: row.0.saturating_sub(block.ids.start),
             generation: self.version.generation,
+            load: self.version.load,
         })
     }
 
     /// The first block that reorganizations removed since this position was read.
     ///
     /// # Errors
-    /// 400 for a position of unknown age.
+    /// 400 for a position of unknown age, or of another load of the index.
     pub(crate) fn fork_since(&self, position: Position) -> Result<u64, ExplorerError> {
-        let fork = self.index.fork_since(position.generation);
+        let fork = self.index.fork_since(position.load, position.generation);
         fork.ok_or_else(|| ExplorerError::bad_request("invalid pagination cursor"))
     }
 

@@ -35,14 +35,7 @@ pub(crate) struct HeldBalances {
 
 impl HeldBalances {
     fn new(stored: Vec<TokenBalance>, pending: HashSet<TokenHolding>) -> Self {
-        let keyed = stored.into_iter().map(|row| {
-            let holding = TokenHolding {
-                token: row.token,
-                holder: row.holder,
-                token_id: row.token_id,
-            };
-            (holding, row)
-        });
+        let keyed = stored.into_iter().map(|row| (TokenHolding::from(&row), row));
         Self {
             stored: keyed.collect(),
             has_all_pending: pending.len() < PENDING_SIZE,
@@ -63,6 +56,13 @@ impl HeldBalances {
     /// The holdings with a stored or pending balance, ordered by token, holder and token id.
     pub(crate) fn holdings(&self) -> BTreeSet<TokenHolding> {
         self.stored.keys().chain(&self.pending).copied().collect()
+    }
+
+    /// The holdings of one token.
+    pub(crate) fn holdings_of(&self, token: Address) -> BTreeSet<TokenHolding> {
+        let mut holdings = self.holdings();
+        holdings.retain(|holding| holding.token == token);
+        holdings
     }
 
     fn is_pending(&self, holding: &TokenHolding) -> bool {
@@ -128,18 +128,18 @@ impl View {
         Ok(HeldBalances::new(stored, pending))
     }
 
-    /// The balances of these addresses in a token.
+    /// The balances of these addresses in these tokens.
     ///
     /// # Errors
     /// Any error of the store.
     pub(crate) async fn balances_in(
         &self,
-        token: Address,
+        tokens: &[Address],
         holders: &BTreeSet<Address>,
     ) -> Result<HeldBalances, ExplorerError> {
         let addresses: Vec<Address> = holders.iter().copied().collect();
-        let stored = self.reader.token_balances_among(token, &addresses).await?;
-        let mut pending = self.reader.pending_balances_in(token, MAX_PENDING).await?;
+        let stored = self.reader.token_balances_among(tokens, &addresses).await?;
+        let mut pending = self.reader.pending_balances_in(tokens, MAX_PENDING).await?;
         let has_all = pending.len() < PENDING_SIZE;
         pending.retain(|holding| holders.contains(&holding.holder));
         Ok(HeldBalances {

@@ -1,18 +1,19 @@
-//! The access record of every request (E12). It names the route, never the addresses in its path.
+//! The access record of every request (E12). It names the route, never the addresses in its path. An answer with rows
+//! that are shown only under audit leaves a security event besides (K10).
 
 use crate::state::ExplorerState;
 use axum::{
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
-use gw_audit::{AccessRecord, AuthMethod};
-use gw_http::RequestRecorder;
+use gw_audit::{AccessRecord, AuthMethod, SecurityEvent, SecurityKind};
+use gw_http::{ApiError, CorrelationId, RequestRecorder};
 use gw_types::{Epoch, ExternalId, OrgId};
 use http::StatusCode;
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 /// Carries what a handler learns of a request to its record.
@@ -24,7 +25,7 @@ struct Details {
     caller: OnceLock<(Option<ExternalId>, AuthMethod)>,
     epoch: OnceLock<Epoch>,
     org: OnceLock<OrgId>,
-    shows_audited_rows: AtomicBool,
+    audited_rows: AtomicU64,
 }
 
 impl CallerSlot {
@@ -49,7 +50,11 @@ impl CallerSlot {
 
     /// Notes that the answer contains a row that is shown only under audit (K10, spec/30 section 2.4).
     pub(crate) fn note_audited_row(&self) {
-        self.0.shows_audited_rows.store(true, Ordering::Relaxed);
+        self.0.audited_rows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn audited_rows(&self) -> u64 {
+        self.0.audited_rows.load(Ordering::Relaxed)
     }
 }
 
@@ -65,7 +70,7 @@ pub(crate) async fn record(State(state): State<ExplorerState>, mut request: Requ
         }
         record.org_id = details.org.get().copied();
         record.policy_epoch = details.epoch.get().copied();
-        if details.shows_audited_rows.load(Ordering::Relaxed) {
+        if slot.audited_rows() > 0 {
             record.request_params = Some(r#"{"audited_rows":true}"#.to_owned());
         }
     };
@@ -75,4 +80,47 @@ pub(crate) async fn record(State(state): State<ExplorerState>, mut request: Requ
         tasks: &state.tasks,
     };
     recorder.record(request, next, complete).await
+}
+
+/// Middleware inside [`record`]: an answer with rows that are shown only under audit leaves once a security event about
+/// it is on disk (K10). Otherwise it is 503.
+pub(crate) async fn audit(State(state): State<ExplorerState>, request: Request, next: Next) -> Response {
+    let slot = request.extensions().get::<CallerSlot>().cloned().unwrap_or_default();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = format!(
+        "{} {}",
+        request.method(),
+        route.map_or("unmatched", MatchedPath::as_str)
+    );
+    let ip_address = state.http_context.client(request.extensions(), request.headers()).0;
+    let correlation_id = request.extensions().get::<CorrelationId>();
+    let correlation_id = correlation_id.map(|id| id.as_str().to_owned().into());
+    let answer = next.run(request).await;
+    let rows = slot.audited_rows();
+    if rows == 0 || !answer.status().is_success() {
+        return answer;
+    }
+    let event = SecurityEvent {
+        external_id: slot.0.caller.get().and_then(|(caller, _)| caller.clone()),
+        org_id: slot.0.org.get().copied(),
+        ip_address: Some(ip_address),
+        correlation_id,
+        reason: Some(route.into()),
+        count: Some(rows),
+        ..SecurityEvent::new(SecurityKind::AuditedRowsShown)
+    };
+    let written = match state.journal.append(event) {
+        Ok(position) => state.journal.durable(position).await,
+        Err(error) => Err(error),
+    };
+    match written {
+        Ok(_) => answer,
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the security event about rows that are shown only under audit could not be written: nothing was shown"
+            );
+            ApiError::audit_unavailable().into_response()
+        }
+    }
 }

@@ -66,6 +66,8 @@ impl Parents {
 struct ShownLog {
     row: ChainRow<chain::Log>,
     visibility: LogVisibility,
+    /// Whether the hash of the transaction is shown.
+    tx_hash: bool,
 }
 
 impl View {
@@ -184,12 +186,12 @@ impl View {
     ///
     /// # Errors
     /// [`ExplorerError::Contradiction`] if it was selected and does not survive; any error of the store.
-    pub(crate) async fn finds_by_hash(&self, row: &TransactionRow) -> Result<bool, ExplorerError> {
-        if !self.rows(Space::Transactions)?.contains(row.id) {
+    pub(crate) async fn finds_by_hash(&self, id: RowId) -> Result<bool, ExplorerError> {
+        if !self.rows(Space::Transactions)?.contains(id) {
             return Ok(false);
         }
-        let parents = self.parents([row.id]).await?;
-        let shown = self.viewer().transaction_entry(&parents.get(row.id)?.entry());
+        let parents = self.parents([id]).await?;
+        let shown = self.viewer().transaction_entry(&parents.get(id)?.entry());
         let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
         Ok(shown.survival.shows_hash())
     }
@@ -353,7 +355,8 @@ impl View {
         let mut judge = LogViewer::new(&viewer);
         let mut shown = Vec::with_capacity(rows.len());
         for row in rows {
-            let parent = &parents.get(row.transaction_id)?.row.transaction;
+            let entry = parents.get(row.transaction_id)?.entry();
+            let parent = &entry.row;
             let roles = TransactionRoles::new(&viewer, row.transaction_hash, Some((parent.from, parent.to)));
             let log = LogRow {
                 emitter: row.row.address,
@@ -365,7 +368,12 @@ impl View {
             let visibility = judge.log(&log, roles);
             let visibility = visibility.map_err(|_| ExplorerError::Internal("the data of a log is malformed"))?;
             if visibility != LogVisibility::Dropped {
-                shown.push(ShownLog { row, visibility });
+                let tx_hash = viewer.shows_hash_of(&entry);
+                shown.push(ShownLog {
+                    row,
+                    visibility,
+                    tx_hash,
+                });
             } else if certain.contains(row.id) {
                 return Err(ExplorerError::Contradiction(Space::Logs));
             }
@@ -429,7 +437,7 @@ fn write_log(log: &ShownLog, number: u64) -> Log {
         Some(hash(if is_masked { B256::ZERO } else { *topic }))
     };
     Log {
-        tx_hash: hash(row.transaction_hash),
+        tx_hash: hash_if(log.tx_hash, row.transaction_hash),
         log_index: number,
         address: lower(row.row.address),
         topic0: topic(0),

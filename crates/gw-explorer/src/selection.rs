@@ -299,8 +299,7 @@ impl SelectionCache {
             return Some(Arc::clone(known));
         }
         // A selection of a later version has rows that the reader of this request may not know yet.
-        let known = known
-            .filter(|known| known.version.generation == version.generation && known.version.newest <= version.newest);
+        let known = known.filter(|known| known.version.has_ids_of(&version) && known.version.newest <= version.newest);
         let selection = match known {
             Some(known) => {
                 let mut selection = Arc::unwrap_or_clone(known);
@@ -366,8 +365,11 @@ mod tests {
     fn selection() -> Arc<Selection> {
         let version = IndexVersion {
             generation: 0,
+            load: 1,
             first: 0,
             newest: 0,
+            newest_hash: B256::ZERO,
+            next_ids: [0; 4],
         };
         Arc::new(Selection::select(
             &PostingIndex::new(),

@@ -13,11 +13,11 @@ use crate::{
     record::CallerSlot,
     selection::{Selection, ViewerScopes},
     state::ExplorerState,
-    viewer::{Caller, ViewerId},
+    viewer::{Caller, Impersonation, ViewerId},
 };
-use gw_chain_store::ChainReader;
-use gw_http::{ApiError, AuthError, ClientAddress};
-use gw_policy::{Snapshot, Viewer};
+use gw_chain_store::{ChainReader, ChainStore};
+use gw_http::{ApiError, AuthError, ClientAddress, named_org};
+use gw_policy::{Snapshot, Viewer, access::NamedOrg};
 use gw_postings::{PostingIndex, RowId, RowSet, Space};
 use gw_types::{Seconds, Timestamp};
 use std::sync::Arc;
@@ -74,14 +74,14 @@ impl View {
         let version = state.index.version();
         let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
         // A token that is not valid is refused whatever state the index is in.
-        request.caller.identify(&snapshot)?;
+        request.identify(state, &snapshot)?;
         let version = version.ok_or(ExplorerError::Behind)?;
-        let reader = state.store.reader_at(version.generation).await?;
+        let reader = open_reader(&state.store, version).await?;
         if is_behind(&*state.validation, &reader, version) {
             return Err(ExplorerError::Behind);
         }
         let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
-        let id = request.caller.identify(&snapshot)?;
+        let id = request.identify(state, &snapshot)?;
         request.slot.set_epoch(snapshot.epoch());
         let now = state.http_context.now();
         let scope = id.viewer(&snapshot, now, &state.policy_settings).row_scope();
@@ -201,6 +201,20 @@ impl View {
     }
 }
 
+/// Opens the queries of a request, on a state of the database for which the ids of this version are valid.
+///
+/// # Errors
+/// 503 if the database has other rows: a reorganization was not followed yet, or the database was put back from a copy
+/// or made anew (X5); any error of the store.
+pub(crate) async fn open_reader(store: &ChainStore, version: IndexVersion) -> Result<ChainReader, ExplorerError> {
+    let reader = store.reader_at(version.generation).await?;
+    if version.is_stored(&reader).await? {
+        Ok(reader)
+    } else {
+        Err(ExplorerError::Behind)
+    }
+}
+
 /// Whether the index lacks too many of the blocks that could be shown.
 pub(crate) fn is_behind(validation: &dyn BlockValidation, reader: &ChainReader, version: IndexVersion) -> bool {
     let stored = reader.progress().head.as_ref().map(|head| head.block.number);
@@ -217,10 +231,25 @@ impl RequestCaller {
     /// Waits until a read of the viewer may run.
     async fn permit(&self, state: &ExplorerState) -> Result<ReadPermit, ExplorerError> {
         let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
-        let viewer = self.caller.identify(&snapshot)?.limit_key(self.address);
+        let viewer = self.identify(state, &snapshot)?.limit_key(self.address);
         drop(snapshot);
         let permit = state.reads.acquire(viewer).await;
         Ok(permit.map_err(|TooManyReads| ApiError::rate_limited(Seconds(1)))?)
+    }
+
+    /// The viewer by this snapshot, in the organization that the request names. The record of the request is filed
+    /// under it.
+    ///
+    /// # Errors
+    /// 401 if the user may not log in any more; 404 unless the user is a member of the organization.
+    fn identify(&self, state: &ExplorerState, snapshot: &Snapshot) -> Result<ViewerId, ExplorerError> {
+        let (now, settings) = (state.http_context.now(), &state.policy_settings);
+        let id = self.caller.identify(snapshot)?;
+        let id = id.in_org(self.org, snapshot, now, settings)?;
+        if let Some(org) = id.org() {
+            self.slot.set_org(org);
+        }
+        Ok(id)
     }
 
     /// Files the record of the request under the organization that it changed.
@@ -234,7 +263,7 @@ impl RequestCaller {
     /// 401 if the caller may not log in any more; 503 if policy is stale.
     pub(crate) fn pin(&self, state: &ExplorerState) -> Result<(Arc<Snapshot>, ViewerId), ExplorerError> {
         let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale)?;
-        let id = self.caller.identify(&snapshot)?;
+        let id = self.identify(state, &snapshot)?;
         self.slot.set_epoch(snapshot.epoch());
         Ok((snapshot, id))
     }
@@ -244,6 +273,8 @@ impl RequestCaller {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestCaller {
     caller: Caller,
+    /// The organization that the request names (HD39).
+    org: NamedOrg,
     /// Under which the reads of anonymous viewers are counted.
     address: ClientAddress,
     slot: CallerSlot,
@@ -256,8 +287,13 @@ impl axum::extract::FromRequestParts<ExplorerState> for RequestCaller {
         parts: &mut http::request::Parts,
         state: &ExplorerState,
     ) -> Result<Self, ExplorerError> {
+        // The path of an impersonation names an organization, too.
+        let path = parts.extensions.get::<Impersonation>();
+        let path = path.map_or(NamedOrg::Unnamed, |impersonation| NamedOrg::Org(impersonation.org));
+        let org = named_org(path, None, &parts.headers);
         Ok(Self {
             caller: Caller::from_request_parts(parts, state).await?,
+            org: org.map_err(|error| ExplorerError::bad_request(error.to_string()))?,
             address: state.http_context.client(&parts.extensions, &parts.headers),
             slot: parts.extensions.get::<CallerSlot>().cloned().unwrap_or_default(),
         })

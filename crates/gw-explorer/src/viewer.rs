@@ -7,7 +7,7 @@ use gw_audit::AuthMethod;
 use gw_http::{AuthError, ClientAddress, Credentials, LimitKey};
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
-    access::{TokenFacts, identify},
+    access::{NamedOrg, TokenFacts, identify},
 };
 use gw_types::{OrgId, Timestamp, UserId};
 use http::request::Parts;
@@ -36,7 +36,11 @@ pub(crate) enum Caller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ViewerId {
     Anonymous,
-    User(UserId),
+    User {
+        user: UserId,
+        /// The organization that the request names: the user's rights in others do not count (HD39).
+        org: Option<OrgId>,
+    },
     Impersonation(Impersonation),
 }
 
@@ -48,13 +52,50 @@ impl Caller {
     pub(crate) fn identify(&self, snapshot: &Snapshot) -> Result<ViewerId, ExplorerError> {
         Ok(match self {
             Self::Anonymous => ViewerId::Anonymous,
-            Self::Token(token) => ViewerId::User(identify(snapshot, token).map_err(AuthError::from)?.id),
+            Self::Token(token) => ViewerId::User {
+                user: identify(snapshot, token).map_err(AuthError::from)?.id,
+                org: None,
+            },
             Self::Impersonation(impersonation) => ViewerId::Impersonation(*impersonation),
         })
     }
 }
 
 impl ViewerId {
+    /// The viewer in the organization that the request names (HD39).
+    ///
+    /// # Errors
+    /// 404 unless the viewer is a member of it, whatever the reason: as on `/rpc`.
+    pub(crate) fn in_org(
+        self,
+        org: NamedOrg,
+        snapshot: &Snapshot,
+        now: Timestamp,
+        policy_settings: &PolicySettings,
+    ) -> Result<Self, ExplorerError> {
+        let org = match org {
+            NamedOrg::Unnamed => return Ok(self),
+            NamedOrg::Org(org) => Some(org),
+            NamedOrg::Unreadable => None,
+        };
+        let viewer = self.viewer(snapshot, now, policy_settings);
+        let org = org.filter(|org| viewer.is_member_of(*org));
+        match (self, org) {
+            // The path names the organization, and the header no other one.
+            (Self::Impersonation(_), _) => Ok(self),
+            (Self::User { user, .. }, Some(_)) => Ok(Self::User { user, org }),
+            (Self::Anonymous, _) | (Self::User { .. }, None) => Err(ExplorerError::not_found("organization not found")),
+        }
+    }
+
+    /// The organization that the request names.
+    pub(crate) const fn org(self) -> Option<OrgId> {
+        match self {
+            Self::Anonymous | Self::Impersonation(_) => None,
+            Self::User { org, .. } => org,
+        }
+    }
+
     pub(crate) fn viewer<'s>(
         self,
         snapshot: &'s Snapshot,
@@ -64,7 +105,7 @@ impl ViewerId {
         let viewer = |user| Viewer::new(snapshot, user, now, policy_settings);
         match self {
             Self::Anonymous => viewer(None),
-            Self::User(user) => viewer(Some(user)),
+            Self::User { user, org } => viewer(Some(user)).scoped_to_org(org),
             Self::Impersonation(Impersonation {
                 target,
                 impersonator,
@@ -79,7 +120,7 @@ impl ViewerId {
     pub(crate) fn limit_key(self, address: ClientAddress) -> LimitKey {
         match self {
             Self::Anonymous => LimitKey::Address(address.into()),
-            Self::User(user) => LimitKey::User(user),
+            Self::User { user, .. } => LimitKey::User(user),
             Self::Impersonation(impersonation) => LimitKey::User(impersonation.impersonator),
         }
     }
@@ -88,7 +129,8 @@ impl ViewerId {
     pub(crate) fn cursor_scope(self) -> String {
         match self {
             Self::Anonymous => "anonymous".to_owned(),
-            Self::User(user) => format!("user {user}"),
+            Self::User { user, org: None } => format!("user {user}"),
+            Self::User { user, org: Some(org) } => format!("user {user} {org}"),
             Self::Impersonation(Impersonation {
                 target,
                 impersonator,

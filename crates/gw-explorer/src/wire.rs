@@ -192,7 +192,7 @@ pub(crate) struct InternalTransaction {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Log {
-    /// The hash of its transaction.
+    /// The hash of its transaction; `[PRIVATE]` if the viewer does not see the transaction.
     pub(crate) tx_hash: String,
     /// The number of logs before it in its transaction that the viewer sees.
     pub(crate) log_index: u64,
@@ -360,6 +360,9 @@ pub(crate) struct Token {
     /// The time of that block, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created_at: Option<String>,
+    /// Of the unfiltered API only: whether balances of holders are still to be read, so that `holderCount` may change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) balances_pending: Option<bool>,
 }
 
 /// A holder of a token.
@@ -368,12 +371,18 @@ pub(crate) struct Token {
 pub(crate) struct TokenHolder {
     /// The holder: an address or an alias.
     pub(crate) address: String,
+    /// The token id of an ERC-1155 token, a decimal number: each holder has a row per token id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token_id: Option<String>,
     /// The balance, a decimal number; empty if the viewer may not see it.
     pub(crate) balance: String,
     /// The share of the supply in percent; 0 if the viewer may not see it.
     pub(crate) percentage: f64,
     /// Whether the holder is a contract.
     pub(crate) is_contract: bool,
+    /// Of the unfiltered API only: whether the balance changed since it was read, and is to be read again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) is_pending: Option<bool>,
 }
 
 /// The balance of an address in a token.
@@ -391,6 +400,10 @@ pub(crate) struct Balance {
     pub(crate) token_id: Option<String>,
     /// The balance, a decimal number; empty if the viewer may not see it.
     pub(crate) balance: String,
+    /// Of the unfiltered API only: whether the balance changed since it was read, and is to be read again. `balance` is
+    /// empty if it was never read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) is_pending: Option<bool>,
 }
 
 /// A contract.

@@ -48,17 +48,22 @@ impl PrivateNetwork {
 
 /// Whether a header says that a proxy forwarded the request.
 fn carries_forwarding(headers: &HeaderMap) -> bool {
-    const OTHERS: [&str; 6] = [
+    const PREFIXES: [&str; 2] = ["x-forwarded", "x-original-"];
+    const OTHERS: [&str; 11] = [
         "forwarded",
         "via",
         "x-real-ip",
         "x-client-ip",
+        "x-cluster-client-ip",
+        "x-rewrite-url",
         "true-client-ip",
         "cf-connecting-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "cdn-loop",
     ];
-    headers
-        .keys()
-        .any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
+    let is_forwarding = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || OTHERS.contains(&name);
+    headers.keys().any(|name| is_forwarding(name.as_str()))
 }
 
 #[cfg(test)]
@@ -97,7 +102,24 @@ mod tests {
 
     #[test]
     fn hd16_a_forwarding_header_from_anybody_else_is_external() {
-        for name in ["x-forwarded-for", "x-forwarded-proto", "forwarded", "x-real-ip", "via"] {
+        for name in [
+            "x-forwarded",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-forwarded-server",
+            "x-original-forwarded-for",
+            "x-original-host",
+            "x-original-url",
+            "x-rewrite-url",
+            "x-cluster-client-ip",
+            "fastly-client-ip",
+            "fly-client-ip",
+            "cdn-loop",
+            "forwarded",
+            "x-real-ip",
+            "via",
+        ] {
             assert!(!admits(Some("127.0.0.1"), &[(name, "127.0.0.1")]), "{name}");
         }
     }

@@ -59,13 +59,17 @@ impl Origin {
         self.port().and_then(|_| self.0.rsplit_once(':')).map(|(rest, _)| rest)
     }
 
+    /// The host without its port, an IPv6 address without brackets.
+    pub fn name(&self) -> &str {
+        let name = self.without_port().unwrap_or(&self.0);
+        name.split_once("://")
+            .map_or("", |(_, name)| name)
+            .trim_matches(['[', ']'])
+    }
+
     /// Whether the host is the local machine.
     pub fn is_loopback(&self) -> bool {
-        let name = self.without_port().unwrap_or(&self.0);
-        let name = name
-            .split_once("://")
-            .map_or("", |(_, name)| name)
-            .trim_matches(['[', ']']);
+        let name = self.name();
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 }

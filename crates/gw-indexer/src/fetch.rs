@@ -5,9 +5,9 @@ use crate::{
     decode::{DecodeError, changed_proxies, creations, decode},
 };
 use gw_chain_store::BlockData;
-use gw_node::{BlockContent, BlockReader, ContractState, NodeError, ReadError};
+use gw_node::{BlockContent, BlockReader, ContractState, Node, NodeError, ReadError};
 use gw_types::{Address, B256};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Why a block could not be read. It is read again.
 #[derive(Debug, thiserror::Error)]
@@ -28,11 +28,26 @@ impl FetchError {
     const fn reason(&self) -> &'static str {
         match self {
             Self::Read(ReadError::MissingReceipt) => "receipt",
+            Self::Read(ReadError::OtherTransactions) => "transactions",
             Self::Read(ReadError::OtherLogs) => "logs",
             Self::Read(ReadError::OtherBlock) => "reorganization",
             Self::Read(ReadError::Node(_)) | Self::State(_) => "node",
             Self::Decode(_) => "decode",
         }
+    }
+}
+
+/// Why the block with this number cannot be indexed now: the node contradicts itself about it, or it cannot be decoded.
+/// `None` if it can be indexed, if there is none, or if the node does not answer. For the state of the indexer.
+pub async fn find_block_problem(node: Arc<Node>, number: u64) -> Option<String> {
+    let fetcher = Fetcher {
+        reader: BlockReader::new(node).without_traces(),
+        delays: Delays::default(),
+    };
+    match fetcher.read(number).await {
+        Ok(_) | Err(FetchError::Read(ReadError::Node(_)) | FetchError::State(_)) => None,
+        Err(FetchError::Read(error)) => Some(error.to_string()),
+        Err(FetchError::Decode(error)) => Some(error.to_string()),
     }
 }
 

@@ -25,6 +25,7 @@ mod work;
 
 pub use config::{Delays, IndexerConfig};
 pub use error::IndexerError;
+pub use fetch::find_block_problem;
 pub use indexer::Indexer;
 pub use progress::{IndexerProgress, IndexerState};
 pub use token::{OwnStateOnly, TokenReader, ViewPolicy};

@@ -5,20 +5,20 @@ use crate::{
     outcome::{BodyError, RpcOutcome},
     registry::Message,
 };
-use ::http::{HeaderMap, HeaderName, header};
+use ::http::{HeaderMap, header};
 use gw_audit::AuthMethod;
-use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Credentials, HttpContext, token::SKEW};
+use gw_http::{
+    AddressKey, AuthError, ClientAddress, CorrelationId, Credentials, HttpContext, TwoOrganizations, named_org,
+    token::SKEW,
+};
 use gw_node::AnswerHold;
 use gw_policy::{
     Snapshot,
     access::{Caller, IdentityError, Impersonation, NamedOrg, TokenFacts, identify, identify_url},
 };
-use gw_types::{B256, DenyReason, ExternalId, OrgId, PersonalUrlId, Timestamp, UserId};
+use gw_types::{B256, DenyReason, ExternalId, PersonalUrlId, Timestamp, UserId};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
-
-/// The header that names an organization.
-const ORG_HEADER: HeaderName = HeaderName::from_static("x-org-id");
 
 /// The context of a request.
 #[derive(Clone, Debug)]
@@ -191,16 +191,8 @@ impl RequestContext {
     /// # Errors
     /// [`BodyError::TwoOrganizations`] if path and headers name different organizations.
     pub(crate) fn name_org(&mut self, path: Option<&str>, headers: &HeaderMap) -> Result<(), BodyError> {
-        let header = headers
-            .get_all(ORG_HEADER)
-            .iter()
-            .map(|value| parse_named_org(value.to_str().unwrap_or_default()));
-        for org in path.map(parse_named_org).into_iter().chain(header) {
-            if self.named_org != NamedOrg::Unnamed && self.named_org != org {
-                return Err(BodyError::TwoOrganizations);
-            }
-            self.named_org = org;
-        }
+        let named = named_org(self.named_org, path, headers);
+        self.named_org = named.map_err(|TwoOrganizations| BodyError::TwoOrganizations)?;
         Ok(())
     }
 
@@ -257,9 +249,4 @@ impl RequestContext {
             Caller::Anonymous => LimitKey::Address(AddressKey::from(self.client)),
         }
     }
-}
-
-/// Only UUIDs name organizations (decision 40).
-fn parse_named_org(text: &str) -> NamedOrg {
-    text.parse::<OrgId>().map_or(NamedOrg::Unreadable, NamedOrg::Org)
 }

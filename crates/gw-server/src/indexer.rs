@@ -1,7 +1,7 @@
 //! `ledger-gateway indexer`: the indexer as a process of its own, and its read API (X2) on an internal address.
 //!
 //! It serves everything to everybody who reaches it. So it listens on loopback, or on INTERNAL_BIND_ADDR, which an
-//! operator chooses for it, and answers private networks only.
+//! operator chooses for it, answers private networks only, and answers no web page of another host or origin.
 
 use crate::{
     config::IndexerConfig,
@@ -26,7 +26,7 @@ use axum::{
     routing::get,
 };
 use gw_explorer::unfiltered::{AccountCache, UnfilteredState};
-use gw_http::{ApiError, Correlate, PrivateNetwork, TrustedProxies, client};
+use gw_http::{ApiError, Correlate, InternalHosts, PrivateNetwork, TrustedProxies, client, internal_hosts_only};
 use gw_indexer::OwnStateOnly;
 use gw_node::Node;
 use gw_types::Entropy;
@@ -237,11 +237,15 @@ fn unavailable(reason: Unavailable) -> Router {
 fn router(config: &IndexerConfig, api: Arc<ReadApi>, metrics: Metrics) -> Router {
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let network = Arc::new(PrivateNetwork::new(config.internal_networks.clone()));
+    let hosts = InternalHosts::new(config.listen.ip(), config.internal_hosts.clone());
+    let data = Router::new()
+        .route("/metrics", get(async move || render(&metrics)))
+        .fallback(forward)
+        .layer(from_fn_with_state(Arc::new(hosts), internal_hosts_only));
     Router::new()
         .route("/health", get(async || StatusCode::OK))
         .route("/ready", get(ready))
-        .route("/metrics", get(async move || render(&metrics)))
-        .fallback(forward)
+        .merge(data)
         .with_state(api)
         .layer(from_fn_with_state(network, private_only))
         .layer(

@@ -53,6 +53,11 @@ codes! {
         /// Calls were answered without an access record, because the journal was full (spec/70 rule 14). `count` is
         /// their number.
         CallsUnrecorded = "audit.calls_unrecorded",
+        /// An answer of the explorer contains rows that are shown only under audit (K10, spec/30 section 2.4).
+        /// `external_id` is the viewer, `count` the number of these rows, `reason` the route.
+        AuditedRowsShown = "explorer.audited_rows_shown",
+        /// The service started with `ORG_ADMIN_VIEW_USER_TXS=true` (K10).
+        AuditedRowsEnabled = "explorer.audited_rows_enabled",
         /// A setting changed while the service ran.
         SystemSettingChange = "system_setting_change",
     }

@@ -24,6 +24,16 @@ pub(crate) struct FirstIds {
 }
 
 impl FirstIds {
+    /// By how much each id is above that of `other`.
+    pub(crate) const fn since(self, other: Self) -> Self {
+        Self {
+            transactions: self.transactions.saturating_sub(other.transactions),
+            transfers: self.transfers.saturating_sub(other.transfers),
+            frames: self.frames.saturating_sub(other.frames),
+            logs: self.logs.saturating_sub(other.logs),
+        }
+    }
+
     /// The first ids of the block after this one.
     pub(crate) fn after(block: &blocks::Model) -> Self {
         Self {

@@ -239,7 +239,7 @@ impl ChainReader {
     async fn log_rows(&self, models: Vec<logs::Model>) -> Result<Vec<ChainRow<Log>>, ChainStoreError> {
         let owners = self.owners(models.iter().map(|model| model.transaction_id)).await?;
         let rows = models.into_iter().map(|model| {
-            let owner = owner_of(&owners, Columns("logs"), model.transaction_id)?;
+            let owner = owner_of(&owners, model.transaction_id)?;
             convert::log(model, owner)
         });
         rows.collect()
@@ -251,7 +251,7 @@ impl ChainReader {
     ) -> Result<Vec<ChainRow<TokenTransfer>>, ChainStoreError> {
         let owners = self.owners(models.iter().map(|model| model.transaction_id)).await?;
         let rows = models.into_iter().map(|model| {
-            let owner = owner_of(&owners, Columns("token_transfers"), model.transaction_id)?;
+            let owner = owner_of(&owners, model.transaction_id)?;
             convert::transfer(model, owner)
         });
         rows.collect()
@@ -262,7 +262,7 @@ impl ChainReader {
         let owners = self.owners(models.iter().map(|model| model.transaction_id)).await?;
         let starts = self.block_starts(models.iter().map(|model| model.block_number)).await?;
         let rows = models.into_iter().map(|model| {
-            let owner = owner_of(&owners, columns, model.transaction_id)?;
+            let owner = owner_of(&owners, model.transaction_id)?;
             let start = start_of(&starts, columns, model.block_number)?;
             convert::frame(model, start.first_frame, owner)
         });
@@ -413,11 +413,9 @@ fn range(column: &'static str, first: i64, count: i64) -> Result<Range<u64>, Cha
 }
 
 /// The transaction of a row. Transactions are removed together with their rows.
-fn owner_of(owners: &HashMap<i64, Owner>, columns: Columns, id: i64) -> Result<Owner, ChainStoreError> {
-    owners
-        .get(&id)
-        .copied()
-        .ok_or_else(|| columns.malformed("transaction_id"))
+fn owner_of(owners: &HashMap<i64, Owner>, id: i64) -> Result<Owner, ChainStoreError> {
+    let owner = owners.get(&id).copied();
+    owner.ok_or(ChainStoreError::MissingRow(Space::Transactions))
 }
 
 /// Where the rows of a row's block begin. Blocks are removed together with their rows.

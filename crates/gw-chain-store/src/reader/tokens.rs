@@ -32,6 +32,16 @@ pub struct TokenHolding {
     pub token_id: Option<U256>,
 }
 
+impl From<&TokenBalance> for TokenHolding {
+    fn from(row: &TokenBalance) -> Self {
+        Self {
+            token: row.token,
+            holder: row.holder,
+            token_id: row.token_id,
+        }
+    }
+}
+
 /// The position of a balance in the list of a token's holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HolderPosition {
@@ -289,19 +299,23 @@ impl ChainReader {
             .await?)
     }
 
-    /// The balances of these addresses in a token, in no particular order. A balance that became zero is among them.
+    /// The balances of these addresses in these tokens, at most a page of them, in no particular order. A balance that
+    /// became zero is among them.
     ///
     /// # Errors
     /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
     pub async fn token_balances_among(
         &self,
-        token: Address,
+        tokens: &[Address],
         addresses: &[Address],
     ) -> Result<Vec<TokenBalance>, ChainStoreError> {
         let mut found = Vec::new();
+        if tokens.is_empty() {
+            return Ok(found);
+        }
         for batch in addresses.chunks(self.batch_size()) {
             let rows = token_balances::Entity::find()
-                .filter(token_balances::Column::TokenAddress.eq(token.to_vec()))
+                .filter(token_balances::Column::TokenAddress.is_in(bytes(tokens)))
                 .filter(token_balances::Column::Holder.is_in(bytes(batch)));
             for row in rows.all(&self.tx).await? {
                 found.push(convert::token_balance(&row)?);
@@ -346,20 +360,29 @@ impl ChainReader {
         holdings(&rows.all(&self.tx).await?)
     }
 
-    /// At most `limit` of the balances in a token that are to be read again: what is stored of them, if anything, is
-    /// of an earlier block.
+    /// At most `limit` of the balances in these tokens, at most a page of them, that are to be read again: what is
+    /// stored of them, if anything, is of an earlier block.
     ///
     /// # Errors
     /// [`ChainStoreError::Row`] if a stored row is malformed; any database error.
     pub async fn pending_balances_in(
         &self,
-        token: Address,
+        tokens: &[Address],
         limit: u64,
     ) -> Result<HashSet<TokenHolding>, ChainStoreError> {
-        let mut last = token.to_vec();
-        last.extend([0xff; 52]);
-        let of_token = tasks::Column::Key.between(token.to_vec(), last);
-        let rows = is_of_kind(JobKind::TokenBalance).filter(of_token).limit(limit);
+        if tokens.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let of_tokens = tokens.iter().fold(Condition::any(), |of_tokens, token| {
+            let mut last = token.to_vec();
+            last.extend([0xff; 52]);
+            // With the kind in each part, each part is a range of the key of the table.
+            let of_token = Condition::all()
+                .add(tasks::Column::Kind.eq(JobKind::TokenBalance.column()))
+                .add(tasks::Column::Key.between(token.to_vec(), last));
+            of_tokens.add(of_token)
+        });
+        let rows = tasks::Entity::find().filter(of_tokens).limit(limit);
         holdings(&rows.all(&self.tx).await?)
     }
 

@@ -47,6 +47,7 @@ impl ChainWriter {
         let holder = config.entropy.uuid();
         let tx = pools.begin_write().await?;
         lease::acquire(&tx, holder, name, lock.is_some(), config.clock.now()).await?;
+        tasks::release_claims(&tx, config.clock.now()).await?;
         tx.commit().await?;
         Ok(Self {
             pools: pools.clone(),

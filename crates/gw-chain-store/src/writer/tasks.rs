@@ -122,6 +122,26 @@ pub(crate) async fn enqueue(tx: &Transaction, jobs: BTreeSet<Job>, now: Timestam
     Ok(())
 }
 
+/// Ends the claims of the writers before this one, which cannot finish their tasks any more: their tasks are due at
+/// once, and those that failed before at the latest when they would be due after another failure.
+pub(super) async fn release_claims(tx: &Transaction, now: Timestamp) -> Result<(), ChainStoreError> {
+    let kinds = JobKind::ALL.map(JobKind::column);
+    for attempts in 0..LONGEST_DELAY.ilog2() {
+        let due = match attempts {
+            0 => now,
+            attempts => now.plus(delay(attempts - 1)),
+        };
+        tasks::Entity::update_many()
+            .col_expr(tasks::Column::DueAt, Expr::value(due.micros()))
+            .filter(tasks::Column::Kind.is_in(kinds))
+            .filter(tasks::Column::DueAt.gt(due.micros()))
+            .filter(tasks::Column::Attempts.eq(i64::from(attempts)))
+            .exec(tx)
+            .await?;
+    }
+    Ok(())
+}
+
 /// The turn of a token's next balance. Jobs are sorted, so those of a token follow each other.
 #[derive(Debug, Default)]
 struct Turn {

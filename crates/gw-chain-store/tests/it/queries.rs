@@ -125,7 +125,7 @@ async fn pages_of_holders_contain_each_holder_once(world: &World) {
     }
     assert_eq!(rows, expected);
     let among = [3, 4, 99].map(Address::repeat_byte);
-    let found = reader.token_balances_among(token, &among).await.unwrap();
+    let found = reader.token_balances_among(&[token], &among).await.unwrap();
     let with_balance = found.iter().filter(|row| !row.balance.is_zero());
     let holders: Vec<_> = with_balance.map(|row| row.holder).collect();
     assert!(

@@ -4,7 +4,7 @@ use crate::{
     chain::ChainMaker,
     world::{World, on_both_engines},
 };
-use gw_chain_store::{ChainStore, Job, JobKind, Task};
+use gw_chain_store::{ChainStore, ChainWriter, Job, JobKind, Task};
 use gw_types::{Address, B256, Seconds, U256};
 use std::collections::BTreeSet;
 
@@ -14,6 +14,7 @@ on_both_engines! {
     a_request_during_the_work_is_not_lost,
     failed_tasks_wait_longer_each_time,
     tasks_outlive_the_process,
+    x12_the_claims_of_a_killed_writer_end_with_its_lease,
 }
 
 fn balance(byte: u8) -> Job {
@@ -153,7 +154,6 @@ async fn tasks_outlive_the_process(world: &World) {
     writer.release().await.unwrap();
     drop(writer);
     let other = ChainStore::open(world.config(2)).await.unwrap();
-    world.clock.pass(60);
     let tasks = other
         .writer("next")
         .await
@@ -162,4 +162,37 @@ async fn tasks_outlive_the_process(world: &World) {
         .await
         .unwrap();
     assert_eq!(jobs(&tasks), [balance(1)].into());
+}
+
+/// The next writer need not wait for the hold of tasks whose worker was killed.
+async fn x12_the_claims_of_a_killed_writer_end_with_its_lease(world: &World) {
+    let writer = world.writer().await;
+    writer.enqueue(&[balance(1), balance(2), balance(3)]).await.unwrap();
+    let take = async |writer: &ChainWriter| writer.take_tasks(JobKind::Balance, 9, Seconds(120)).await.unwrap();
+    let taken = take(&writer).await;
+    // One of them failed; it is due in two seconds, and claimed again then.
+    let failed: Vec<Task> = taken.iter().filter(|task| task.job == balance(2)).copied().collect();
+    writer.retry_tasks(&failed).await.unwrap();
+    world.clock.pass(2);
+    assert_eq!(jobs(&take(&writer).await), [balance(2)].into());
+    writer.finish_tasks(&taken[2..]).await.unwrap();
+    let left: BTreeSet<Job> = taken[..2].iter().map(|task| task.job).collect();
+    // As when its process is killed: the lock is free, the lease was not released.
+    drop(writer);
+    let other = ChainStore::open(world.config(2))
+        .await
+        .unwrap()
+        .writer("next")
+        .await
+        .unwrap();
+    let first = jobs(&take(&other).await);
+    world.clock.pass(2);
+    let second = jobs(&take(&other).await);
+    assert_eq!(first.union(&second).copied().collect::<BTreeSet<_>>(), left);
+    assert!(
+        !first.contains(&balance(2)),
+        "it failed, and waits as long as it would after another failure"
+    );
+    // A claim of the present writer holds.
+    assert_eq!(take(&other).await, []);
 }

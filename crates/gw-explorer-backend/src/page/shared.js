@@ -18,7 +18,7 @@ export async function call(method, path, content) {
 export function showBanner(view) {
   $('banner').hidden = !view;
   $('banner-did').textContent = view?.did ?? '';
-  $('banner-org').textContent = view?.org_id ?? '';
+  $('banner-org').textContent = view?.org_name ?? view?.org_id ?? '';
 }
 
 /** Who is signed in; null if it cannot be read. */

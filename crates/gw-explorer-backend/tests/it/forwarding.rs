@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const DATA: &str = "/api/v1/explorer/transactions";
 
 #[tokio::test]
-async fn step_9_only_the_sessions_token_and_no_header_of_the_browser_is_forwarded() {
+async fn step_9_only_the_sessions_token_and_the_named_organization_are_forwarded() {
     let world = World::new().await;
     let mut browser = Browser::default();
     browser.sign_in(&world, 1, 900).await;
@@ -19,7 +19,7 @@ async fn step_9_only_the_sessions_token_and_no_header_of_the_browser_is_forwarde
         ("x-forwarded-for", "203.0.113.1"),
         ("x-admin-token", "smuggled"),
         ("x-explorer-key", "smuggled"),
-        ("x-org-id", "smuggled"),
+        ("x-org-id", "an-organization"),
         ("connection", "x-secret"),
         ("x-secret", "smuggled"),
         ("accept", "text/html"),
@@ -36,8 +36,17 @@ async fn step_9_only_the_sessions_token_and_no_header_of_the_browser_is_forwarde
     let names: BTreeSet<_> = received.headers.keys().map(|name| name.as_str()).collect();
     assert_eq!(
         names,
-        BTreeSet::from(["accept", "authorization", "host", "x-correlation-id", "x-explorer-key"])
+        BTreeSet::from([
+            "accept",
+            "authorization",
+            "host",
+            "x-correlation-id",
+            "x-explorer-key",
+            "x-org-id",
+        ])
     );
+    // HD39: it only narrows what the user sees, and the gateway checks it.
+    assert_eq!(received.header("x-org-id"), Some("an-organization"));
     assert_eq!(
         received.header("authorization"),
         Some(&*format!("Bearer {}", access_token(1)))

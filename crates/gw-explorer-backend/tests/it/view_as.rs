@@ -86,12 +86,17 @@ async fn e11_reads_show_the_member_s_view_until_the_exit() {
     sign_in(&world, &mut browser, &access).await;
     serve_keys(&world, &codec);
     world.gateway.json(&base("/api/v1/explorer/chain-id"), 200, "{}");
+    let organizations = json!({"organizations": [
+        {"id": "00000000-0000-0000-0000-0000000000bb", "name": "Rival"}, {"id": ORG, "name": "Bank of Test"},
+    ]});
+    world.gateway.json("/api/v1/me/orgs", 200, &organizations.to_string());
+    let view = json!({"did": DID, "org_id": ORG, "org_name": "Bank of Test"});
     let chosen = choose(&world, &mut browser).await.expect(200);
-    assert_eq!(chosen.json(), json!({"did": DID, "org_id": ORG}));
+    assert_eq!(chosen.json(), view);
     // The gateway decides first whether this administrator may.
     let received = world.gateway.take_received();
     let asked: Vec<_> = received.iter().map(|request| request.target.as_str()).collect();
-    assert_eq!(asked, [KEYS, &base("/api/v1/explorer/chain-id")]);
+    assert_eq!(asked, [KEYS, &base("/api/v1/explorer/chain-id"), "/api/v1/me/orgs"]);
     assert_eq!(received[0].header("authorization"), None);
     assert_eq!(received[1].header("authorization"), Some(&*format!("Bearer {access}")));
     let cookie = browser.cookies["explorer_view_as"].clone();
@@ -110,7 +115,7 @@ async fn e11_reads_show_the_member_s_view_until_the_exit() {
     );
     let status = browser.get(&world, "/api/auth/status").await.expect(200).json();
     assert_eq!(status["did"], "did:test:admin");
-    assert_eq!(status["view_as"], json!({"did": DID, "org_id": ORG}));
+    assert_eq!(status["view_as"], view);
 
     let own = [("origin", ORIGIN)];
     browser
@@ -398,7 +403,7 @@ async fn hd16_view_as_reads_at_the_admin_address() {
     admin.json(&base(DATA), 200, "[]");
     browser.get(&world, "/api/transactions").await.expect(200);
     assert_eq!(admin.take_received().len(), 2);
-    assert_eq!(targets(&world), [KEYS]);
+    assert_eq!(targets(&world), [KEYS, "/api/v1/me/orgs"]);
 }
 
 #[tokio::test]

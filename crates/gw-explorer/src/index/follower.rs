@@ -1,11 +1,11 @@
 //! Keeps the index in step with the chain store.
 
-use super::{BlockValidation, Fork, SharedIndex};
+use super::{BlockValidation, Fork, SPACES, SharedIndex, is_stored, next_ids};
 use gw_chain_store::{
     ChainReader, ChainStore, ChainStoreError,
     rows::{BlockNumHash, BlockRow},
 };
-use gw_postings::{AppendError, BlockRange, BlockRows, PostingIndex, Space};
+use gw_postings::{AppendError, BlockRange, BlockRows, PostingIndex};
 use gw_types::B256;
 use std::{collections::VecDeque, ops::Range, sync::Arc, time::Duration};
 
@@ -63,14 +63,22 @@ pub struct IndexFollower {
 #[derive(Debug)]
 struct Change {
     generation: u64,
-    /// The first block to remove, and whether a reorganization is the reason.
-    truncate: Option<(u64, bool)>,
+    removal: Option<Removal>,
     rows: Vec<BlockRows>,
     /// The headers of `rows`.
     blocks: Vec<BlockRow>,
     is_up_to_date: bool,
     /// Whether the index has every validated block afterwards.
     is_complete: bool,
+}
+
+/// What of the index is not in the store any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removal {
+    /// This block and all later ones. `is_fork` says that a reorganization is the reason.
+    From { block: u64, is_fork: bool },
+    /// All blocks: where the chains part is not known, or the database was put back or made anew.
+    All,
 }
 
 impl IndexFollower {
@@ -130,12 +138,10 @@ impl IndexFollower {
 
     async fn prepare(&self, reader: &ChainReader) -> Result<Change, FollowError> {
         let progress = reader.progress();
-        let truncate = match self.generation {
-            Some(generation) if generation != progress.generation => self.first_changed(reader, generation).await?,
-            Some(_) | None => None,
-        };
-        let newest = match truncate {
-            Some((block, _)) => block.checked_sub(1),
+        let removal = self.removal(reader).await?;
+        let newest = match removal {
+            Some(Removal::From { block, .. }) => block.checked_sub(1),
+            Some(Removal::All) => None,
             None => self.newest(),
         };
         let next = match newest {
@@ -145,7 +151,7 @@ impl IndexFollower {
         let target = self.target(reader).await?;
         let mut change = Change {
             generation: progress.generation,
-            truncate,
+            removal,
             rows: Vec::new(),
             blocks: Vec::new(),
             is_up_to_date: target.is_none_or(|target| target < next),
@@ -179,13 +185,40 @@ impl IndexFollower {
         Ok(is_same.then_some(validated.number))
     }
 
-    /// The first block whose rows changed in the store, and whether a reorganization removed it. Block 0 stands for all
-    /// blocks.
-    async fn first_changed(
-        &self,
-        reader: &ChainReader,
-        generation: u64,
-    ) -> Result<Option<(u64, bool)>, ChainStoreError> {
+    /// What of the index is not in the store any more.
+    async fn removal(&self, reader: &ChainReader) -> Result<Option<Removal>, ChainStoreError> {
+        let Some(generation) = self.generation else {
+            return Ok(None);
+        };
+        let stored = reader.progress().generation;
+        let removal = if stored == generation {
+            None
+        } else {
+            self.first_changed(reader, generation).await?
+        };
+        let kept = match removal {
+            Some(Removal::From { block, .. }) => block.checked_sub(1),
+            Some(Removal::All) => None,
+            None => self.newest(),
+        };
+        let Some(kept) = kept else { return Ok(removal) };
+        // X5: the generation of a database never sinks, and the rows below a change keep their ids.
+        if stored >= generation && self.is_kept(reader, kept).await? {
+            return Ok(removal);
+        }
+        tracing::warn!("the explorer's database was put back from a copy or made anew: its index is loaded again");
+        Ok(Some(Removal::All))
+    }
+
+    /// Whether the store has this block of the index, with rows of the same ids.
+    async fn is_kept(&self, reader: &ChainReader, number: u64) -> Result<bool, ChainStoreError> {
+        let known = self.recent.iter().rev().find(|block| block.number == number);
+        let ids = self.index.with(|state| next_ids(&state.postings, number));
+        is_stored(reader, number, known.map(|block| block.hash), ids).await
+    }
+
+    /// The first block whose rows changed in the store.
+    async fn first_changed(&self, reader: &ChainReader, generation: u64) -> Result<Option<Removal>, ChainStoreError> {
         let Some(newest) = self.newest() else { return Ok(None) };
         let oldest = self.recent.front().map_or(newest, |block| block.number);
         let mut end = newest.saturating_add(1);
@@ -207,30 +240,35 @@ impl IndexFollower {
             }
             if start == oldest {
                 // No noted block is left: nothing tells where the chains part.
-                return Ok(Some((0, true)));
+                return Ok(Some(Removal::All));
             }
             end = start;
         }
         // Blocks whose rows were completed or replaced.
         let changed = reader.first_block_changed_since(generation).await?;
+        let is_fork = removed_from <= newest;
         Ok(match changed {
-            Some(changed) if changed < removed_from => Some((changed, removed_from <= newest)),
-            Some(_) | None => (removed_from <= newest).then_some((removed_from, true)),
+            Some(block) if block < removed_from => Some(Removal::From { block, is_fork }),
+            Some(_) | None => is_fork.then_some(Removal::From {
+                block: removed_from,
+                is_fork,
+            }),
         })
     }
 
     fn apply(&mut self, change: Change) -> Result<(), FollowError> {
-        if let Some((block, _)) = change.truncate {
-            self.recent.retain(|known| known.number < block);
+        match change.removal {
+            Some(Removal::From { block, .. }) => self.recent.retain(|known| known.number < block),
+            Some(Removal::All) => self.recent.clear(),
+            None => {}
         }
+        let newest = (change.blocks.last().map(|row| row.block.num_hash())).or(self.recent.back().copied());
+        let is_anew = self.generation.is_none() || change.removal == Some(Removal::All);
         self.index.change(|state| {
-            if self.generation.is_none() {
+            if is_anew {
+                // No cursor of the old rows can be continued.
                 state.clear(change.generation);
-            }
-            if change.truncate == Some((0, true)) {
-                // Where the chains part is not known, so no cursor of the old one can be continued.
-                state.clear(change.generation);
-            } else if let Some((block, is_fork)) = change.truncate {
+            } else if let Some(Removal::From { block, is_fork }) = change.removal {
                 state.postings.truncate(block);
                 if is_fork {
                     state.note_fork(Fork {
@@ -243,6 +281,7 @@ impl IndexFollower {
                     state.is_loaded = false;
                 }
             }
+            state.newest_hash = newest.map(|block| block.hash);
             state.generation = change.generation;
             for rows in &change.rows {
                 state.postings.append(rows)?;
@@ -282,7 +321,7 @@ fn verify(postings: &PostingIndex, blocks: &[BlockRow]) -> Result<(), FollowErro
             start: number,
             end: number.saturating_add(1),
         };
-        for space in [Space::Transactions, Space::Transfers, Space::Frames, Space::Logs] {
+        for space in SPACES {
             if postings.ids_in_blocks(space, of_block) != row.ids.of(space) {
                 return Err(FollowError::Index("the numbers of rows differ"));
             }

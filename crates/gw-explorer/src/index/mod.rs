@@ -1,14 +1,20 @@
 //! The posting index in memory, kept in step with the chain store.
 //!
-//! [`IndexFollower`] writes it, requests read it. Its ids are those of the chain store in one generation: a reader of
-//! the store that was opened for this generation ([`gw_chain_store::ChainStore::reader_at`]) finds all its rows.
+//! [`IndexFollower`] writes it, requests read it. Its ids are those of the chain store in one generation. A generation
+//! alone does not name a state: a database that was put back from a copy or made anew counts its generations again. So
+//! a request compares the newest block and the next ids of the index with those of the store
+//! ([`IndexVersion::is_stored`]) before it reads rows by ids.
 
 mod follower;
 
 pub use follower::{FollowError, IndexFollower, IndexStep};
 
-use gw_chain_store::rows::BlockNumHash;
-use gw_postings::PostingIndex;
+use gw_chain_store::{
+    ChainReader, ChainStoreError,
+    rows::{BlockIds, BlockNumHash},
+};
+use gw_postings::{BlockRange, PostingIndex, Space};
+use gw_types::B256;
 use std::{
     collections::VecDeque,
     sync::{Arc, PoisonError, RwLock},
@@ -16,6 +22,7 @@ use std::{
 
 /// The most reorganizations that are remembered for cursors.
 const FORKS: usize = 1024;
+const SPACES: [Space; 4] = [Space::Transactions, Space::Transfers, Space::Frames, Space::Logs];
 
 /// The blocks that were validated: no data of another block is shown.
 pub trait BlockValidation: Send + Sync + std::fmt::Debug {
@@ -37,6 +44,10 @@ struct IndexState {
     first: Option<u64>,
     /// The generation of the chain store in which the ids are valid.
     generation: u64,
+    /// How often the index was loaded from its first block: ids of another load may stand for other rows.
+    load: u64,
+    /// The hash of the newest block; `None` while it is not known.
+    newest_hash: Option<B256>,
     /// Whether the index reached the newest validated block since it was last empty.
     is_loaded: bool,
     forks: VecDeque<Fork>,
@@ -57,8 +68,63 @@ struct Fork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexVersion {
     pub(crate) generation: u64,
+    /// How often this process loaded the index from its first block.
+    pub(crate) load: u64,
     pub(crate) first: u64,
     pub(crate) newest: u64,
+    pub(crate) newest_hash: B256,
+    /// The ids after the newest block, in the order of [`SPACES`].
+    pub(crate) next_ids: NextIds,
+}
+
+/// The first ids after a block: of transactions, transfers, frames and logs.
+pub(crate) type NextIds = [u64; SPACES.len()];
+
+impl IndexVersion {
+    /// Whether the store has the newest block of this version, with rows of the same ids. Otherwise its ids must not be
+    /// used: the database was put back from a copy, or made anew.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) async fn is_stored(&self, reader: &ChainReader) -> Result<bool, ChainStoreError> {
+        is_stored(reader, self.newest, Some(self.newest_hash), self.next_ids).await
+    }
+
+    /// Whether the ids of the other version stand for the same rows.
+    pub(crate) const fn has_ids_of(&self, other: &Self) -> bool {
+        self.generation == other.generation && self.load == other.load
+    }
+}
+
+/// Whether the store has this block, with rows up to these ids. Without a hash, the ids alone are compared.
+async fn is_stored(
+    reader: &ChainReader,
+    number: u64,
+    hash: Option<B256>,
+    next_ids: NextIds,
+) -> Result<bool, ChainStoreError> {
+    let same = |block_hash: B256, ids: &BlockIds| {
+        hash.is_none_or(|hash| hash == block_hash) && SPACES.map(|space| ids.of(space).end) == next_ids
+    };
+    if let Some(head) = reader
+        .progress()
+        .head
+        .as_ref()
+        .filter(|head| head.block.number == number)
+    {
+        return Ok(same(head.block.hash, &head.ids));
+    }
+    let row = reader.find_block(number).await?;
+    Ok(row.is_some_and(|row| same(row.block.hash, &row.ids)))
+}
+
+/// The ids after a block of the index.
+fn next_ids(postings: &PostingIndex, number: u64) -> NextIds {
+    let block = BlockRange {
+        start: number,
+        end: number.saturating_add(1),
+    };
+    SPACES.map(|space| postings.ids_in_blocks(space, block).end)
 }
 
 /// The index is not loaded, or the store or a request has gone on without it.
@@ -103,16 +169,16 @@ impl SharedIndex {
         read: impl FnOnce(&PostingIndex) -> T,
     ) -> Result<T, IndexBehind> {
         self.with(|state| {
-            let same_ids = state.version().is_some_and(|now| now.generation == version.generation);
+            let same_ids = state.version().is_some_and(|now| now.has_ids_of(&version));
             same_ids.then(|| read(&state.postings)).ok_or(IndexBehind)
         })
     }
 
-    /// The first block that reorganizations removed since this generation; `u64::MAX` if they removed none. `None` if
-    /// that is not known.
-    pub(crate) fn fork_since(&self, generation: u64) -> Option<u64> {
+    /// The first block that reorganizations removed since this generation of this load; `u64::MAX` if they removed
+    /// none. `None` if that is not known.
+    pub(crate) fn fork_since(&self, load: u64, generation: u64) -> Option<u64> {
         self.with(|state| {
-            if generation > state.generation || generation < state.forks_known_since {
+            if load != state.load || generation > state.generation || generation < state.forks_known_since {
                 return None;
             }
             let later = state.forks.iter().filter(|fork| fork.generation > generation);
@@ -131,10 +197,14 @@ impl SharedIndex {
 
 impl IndexState {
     fn version(&self) -> Option<IndexVersion> {
+        let newest = self.postings.newest_block().filter(|_| self.is_loaded)?;
         Some(IndexVersion {
             generation: self.generation,
+            load: self.load,
             first: self.first?,
-            newest: self.postings.newest_block().filter(|_| self.is_loaded)?,
+            newest,
+            newest_hash: self.newest_hash?,
+            next_ids: next_ids(&self.postings, newest),
         })
     }
 
@@ -151,6 +221,7 @@ impl IndexState {
     fn clear(&mut self, generation: u64) {
         *self = Self {
             generation,
+            load: self.load.saturating_add(1),
             forks_known_since: generation,
             ..Self::default()
         };
@@ -171,12 +242,21 @@ mod tests {
             state.note_fork(Fork { generation, block });
             state.generation = generation;
         }
-        let newest = state.generation;
+        let (newest, load) = (state.generation, state.load);
         let index = SharedIndex(Arc::new(RwLock::new(state)));
-        assert_eq!(index.fork_since(newest), Some(u64::MAX), "nothing was removed since");
-        assert_eq!(index.fork_since(newest + 1), None, "a generation that never was");
-        assert_eq!(index.fork_since(newest - 1), Some(5_000 - newest));
-        assert_eq!(index.fork_since(2), Some(5_000 - newest), "all later forks are known");
-        assert_eq!(index.fork_since(1), None, "the fork of generation 2 is forgotten");
+        assert_eq!(
+            index.fork_since(load, newest),
+            Some(u64::MAX),
+            "nothing was removed since"
+        );
+        assert_eq!(index.fork_since(load, newest + 1), None, "a generation that never was");
+        assert_eq!(index.fork_since(load, newest - 1), Some(5_000 - newest));
+        assert_eq!(
+            index.fork_since(load, 2),
+            Some(5_000 - newest),
+            "all later forks are known"
+        );
+        assert_eq!(index.fork_since(load, 1), None, "the fork of generation 2 is forgotten");
+        assert_eq!(index.fork_since(load + 1, newest), None, "x5: another load");
     }
 }

@@ -85,13 +85,14 @@ fn missing() -> ExplorerError {
 /// 401 if the caller may not log in any more; 404 for everybody else; 503 if policy is stale.
 fn abi_admin(state: &ExplorerState, caller: &RequestCaller, address: Address) -> Result<(User, OrgId), ExplorerError> {
     let (snapshot, id) = caller.pin(state)?;
-    let ViewerId::User(user) = id else {
+    let ViewerId::User { user, org: named } = id else {
         return Err(missing());
     };
     let now = state.http_context.now();
     let org = snapshot
         .contract(address)
         .map(|contract| contract.org)
+        .filter(|org| named.is_none_or(|named| named == *org))
         .ok_or_else(missing)?;
     let is_admin = state
         .http_context

@@ -26,7 +26,7 @@ pub(crate) async fn get_balance(
 ) -> Result<Json<String>, ExplorerError> {
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[]).await?;
-    view.require_address(&view.viewer(), address)?;
+    view.require_account(address)?;
     if !view.viewer().shows_account(address) {
         return Ok(Json(hex_number(U256::ZERO)));
     }
@@ -59,7 +59,7 @@ pub(crate) async fn get_code(
 ) -> Result<Json<String>, ExplorerError> {
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[]).await?;
-    view.require_address(&view.viewer(), address)?;
+    view.require_account(address)?;
     if let Some(code) = view.snapshot.shown_code(address, view.version.newest) {
         return Ok(Json(bytes(code)));
     }
@@ -103,6 +103,7 @@ pub(crate) async fn list_balances(
             } else {
                 String::new()
             },
+            is_pending: None,
         });
     }
     Ok(Json(balances))
@@ -121,8 +122,7 @@ pub(crate) async fn get_contract(
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[Space::Transactions]).await?;
     let missing = || ExplorerError::not_found("contract not found");
-    let viewer = view.viewer();
-    if !viewer.opens_address(address) {
+    if !view.viewer().opens_account(address) {
         return Err(missing());
     }
     let row = view.reader.find_contract(address).await?;

@@ -3,7 +3,7 @@
 use super::{logs::LogQuery, parse_address};
 use crate::{
     error::ExplorerError,
-    page::{ExplorerListResponse, FeedQuery, Limits, NumberedQuery},
+    page::{AddressFeed, ExplorerListResponse, FeedQuery, Limits, NumberedQuery},
     rows::{lower, time},
     selection::in_blocks,
     state::ExplorerState,
@@ -17,7 +17,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{GrowingList, QueryParams};
+use gw_http::QueryParams;
 use gw_policy::Viewer;
 use gw_postings::{BlockRange, RowSet, Space, VisibleAddress};
 use gw_types::Address;
@@ -51,18 +51,13 @@ pub(crate) async fn get_address_stats(
     ("address" = String, Path, description = "The address")),
     responses((status = 200, body = AddressTransactionsResponse), ExplorerError))]
 pub(crate) async fn list_address_transactions(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-    list: GrowingList,
+    feed: AddressFeed,
 ) -> Result<Json<AddressTransactionsResponse>, ExplorerError> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = View::open(&state, &caller, &[Space::Transactions]).await?;
-    let rows = view.rows_of_open_address(Space::Transactions, address)?;
-    let page = view.page_ids(&rows, &list, page)?;
+    let view = feed.open(Space::Transactions).await?;
+    let rows = view.rows_of_open_address(Space::Transactions, feed.address)?;
+    let page = view.page_ids(&rows, &feed.list, feed.page)?;
     let data = view.transactions(&page.ids, false).await?;
-    let answer = view.answer(Space::Transactions, &list, page, data)?;
+    let answer = view.answer(Space::Transactions, &feed.list, page, data)?;
     Ok(Json(AddressTransactionsResponse {
         transactions: answer.data,
         next_cursor: answer.next_cursor,
@@ -73,19 +68,12 @@ pub(crate) async fn list_address_transactions(
 #[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/transfers", tag = "explorer", params(FeedQuery,
     ("address" = String, Path, description = "The address")),
     responses((status = 200, body = AddressTransfersResponse), ExplorerError))]
-pub(crate) async fn list_address_transfers(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-    list: GrowingList,
-) -> Result<Json<AddressTransfersResponse>, ExplorerError> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
-    let rows = view.rows_of_open_address(Space::Transfers, address)?;
-    let page = view.page_ids(&rows, &list, page)?;
+pub(crate) async fn list_address_transfers(feed: AddressFeed) -> Result<Json<AddressTransfersResponse>, ExplorerError> {
+    let view = feed.open(Space::Transfers).await?;
+    let rows = view.rows_of_open_address(Space::Transfers, feed.address)?;
+    let page = view.page_ids(&rows, &feed.list, feed.page)?;
     let data = view.transfers(&page.ids).await?;
-    let answer = view.answer(Space::Transfers, &list, page, data)?;
+    let answer = view.answer(Space::Transfers, &feed.list, page, data)?;
     Ok(Json(AddressTransfersResponse {
         transfers: answer.data,
         next_cursor: answer.next_cursor,
@@ -97,41 +85,29 @@ pub(crate) async fn list_address_transfers(
     ("address" = String, Path, description = "The address")),
     responses((status = 200, body = ExplorerListResponse<InternalTransaction>), ExplorerError))]
 pub(crate) async fn list_address_internal(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-    list: GrowingList,
+    feed: AddressFeed,
 ) -> Result<Json<ExplorerListResponse<InternalTransaction>>, ExplorerError> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = View::open(&state, &caller, &[Space::Frames]).await?;
-    let rows = view.rows_of_open_address(Space::Frames, address)?;
-    let page = view.page_ids(&rows, &list, page)?;
+    let view = feed.open(Space::Frames).await?;
+    let rows = view.rows_of_open_address(Space::Frames, feed.address)?;
+    let page = view.page_ids(&rows, &feed.list, feed.page)?;
     let data = view.frames(&page.ids).await?;
-    Ok(Json(view.answer(Space::Frames, &list, page, data)?))
+    Ok(Json(view.answer(Space::Frames, &feed.list, page, data)?))
 }
 
 /// Lists the logs that the address emitted, the newest first.
 #[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/logs", tag = "explorer", params(FeedQuery,
     ("address" = String, Path, description = "The address")),
     responses((status = 200, body = ExplorerListResponse<Log>), ExplorerError))]
-pub(crate) async fn list_address_logs(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-    list: GrowingList,
-) -> Result<Json<ExplorerListResponse<Log>>, ExplorerError> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = View::open(&state, &caller, &[Space::Logs]).await?;
+pub(crate) async fn list_address_logs(feed: AddressFeed) -> Result<Json<ExplorerListResponse<Log>>, ExplorerError> {
+    let view = feed.open(Space::Logs).await?;
     let viewer = view.viewer();
-    view.require_address(&viewer, address)?;
+    view.require_address(&viewer, feed.address)?;
     let query = LogQuery {
-        emitter: Some(view.rows_in_list(&viewer, Space::Logs, address)?),
+        emitter: Some(view.rows_in_list(&viewer, Space::Logs, feed.address)?),
         blocks: BlockRange::ALL,
         topic0: None,
     };
-    Ok(Json(view.log_page(&query, &list, page).await?))
+    Ok(Json(view.log_page(&query, &feed.list, feed.page).await?))
 }
 
 /// Whether the address is a contract.
@@ -145,7 +121,7 @@ pub(crate) async fn is_contract(
 ) -> Result<Json<ExplorerIsContractResponse>, ExplorerError> {
     let address = parse_address(&address)?;
     let view = View::open(&state, &caller, &[]).await?;
-    view.require_address(&view.viewer(), address)?;
+    view.require_account(address)?;
     let contracts = view.reader.contracts_among(&[address]).await?;
     Ok(Json(ExplorerIsContractResponse {
         is_contract: contracts.contains(&address),
@@ -194,6 +170,13 @@ impl View {
     /// 404 unless the viewer may look the address up.
     pub(crate) fn require_address(&self, viewer: &Viewer<'_>, address: Address) -> Result<(), ExplorerError> {
         let is_open = viewer.opens_address(address);
+        is_open.then_some(()).ok_or_else(|| ExplorerError::not_found(MISSING))
+    }
+
+    /// # Errors
+    /// 404 unless balance and code of the address are shown.
+    pub(crate) fn require_account(&self, address: Address) -> Result<(), ExplorerError> {
+        let is_open = self.viewer().opens_account(address);
         is_open.then_some(()).ok_or_else(|| ExplorerError::not_found(MISSING))
     }
 

@@ -38,8 +38,7 @@ pub(crate) async fn list_blocks(
     let cursor = view.cursor_block(&list)?.map(|block| block.min(all.end));
     let end = match (cursor, page.before) {
         (Some(block), _) => block,
-        (None, Some(_)) => bound,
-        (None, None) => all.end.saturating_sub(page.offset),
+        (None, _) => bound.saturating_sub(page.offset),
     };
     // A bound below the cursor is ignored.
     let list_end = if end <= bound { bound } else { all.end };
@@ -55,14 +54,7 @@ pub(crate) async fn list_blocks(
         .map(|row| row.block.number)
         .filter(|number| *number > all.start)
     {
-        Some(block) => view.cursor_at(
-            &list,
-            Position {
-                block,
-                index: 0,
-                generation: view.version.generation,
-            },
-        ),
+        Some(block) => view.cursor_at(&list, Position::of_block(block, view.version)),
         None => None,
     };
     Ok(Json(ExplorerListResponse {
@@ -119,7 +111,7 @@ pub(crate) async fn get_block_by_hash(
     Ok(Json(view.block(&row, &view.rows(Space::Transactions)?)?))
 }
 
-/// Lists the transactions of a block, the newest first. The list of an unknown block is empty.
+/// Lists the transactions of a block that the viewer sees, the newest first.
 #[utoipa::path(get, path = "/api/v1/explorer/blocks/{number}/transactions", tag = "explorer", params(FeedQuery,
     ("number" = String, Path, description = "The number of the block", example = "1200")),
     responses((status = 200, body = ExplorerListResponse<Transaction>), ExplorerError))]
@@ -132,13 +124,14 @@ pub(crate) async fn list_block_transactions(
 ) -> Result<Json<ExplorerListResponse<Transaction>>, ExplorerError> {
     let (number, page) = (parse_block_number(&number)?, query.page(Limits::ROWS)?);
     let view = View::open(&state, &caller, &[Space::Transactions]).await?;
+    view.require_block(number)?;
     let rows = view.in_block(&view.rows(Space::Transactions)?, number)?;
     let page = view.page_ids(&rows, &list, page)?;
     let data = view.transactions(&page.ids, false).await?;
     Ok(Json(view.answer(Space::Transactions, &list, page, data)?))
 }
 
-/// Lists the internal transactions of a block, the newest first. The list of an unknown block is empty.
+/// Lists the internal transactions of a block that the viewer sees, the newest first.
 #[utoipa::path(get, path = "/api/v1/explorer/blocks/{number}/internal", tag = "explorer", params(FeedQuery,
     ("number" = String, Path, description = "The number of the block", example = "1200")),
     responses((status = 200, body = ExplorerListResponse<InternalTransaction>), ExplorerError))]
@@ -151,6 +144,7 @@ pub(crate) async fn list_block_internal(
 ) -> Result<Json<ExplorerListResponse<InternalTransaction>>, ExplorerError> {
     let (number, page) = (parse_block_number(&number)?, query.page(Limits::ROWS)?);
     let view = View::open(&state, &caller, &[Space::Frames]).await?;
+    view.require_block(number)?;
     let rows = view.in_block(&view.rows(Space::Frames)?, number)?;
     let page = view.page_ids(&rows, &list, page)?;
     let data = view.frames(&page.ids).await?;

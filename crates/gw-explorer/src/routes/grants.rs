@@ -93,7 +93,7 @@ fn active_grant(state: &ExplorerState, caller: &RequestCaller, grant: &str) -> R
     let user = match id {
         ViewerId::Anonymous => return Err(ApiError::unauthorized("missing Authorization header").into()),
         ViewerId::Impersonation(_) => return Err(missing()),
-        ViewerId::User(user) => user,
+        ViewerId::User { user, .. } => user,
     };
     let id = grant.parse().map_err(|_| missing())?;
     let grant = state.grants.find(&snapshot, user, id).ok_or_else(missing)?;

@@ -170,7 +170,12 @@ impl View {
         page: PageRequest,
     ) -> Result<ExplorerListResponse<Log>, ExplorerError> {
         let possible = rows.certain.union(&rows.evaluated);
-        let start = self.page_start(Space::Logs, list, page)?;
+        let cursor = self.cursor_row(Space::Logs, list)?;
+        let start = match (cursor, page.before) {
+            (Some(row), _) => Some(row),
+            (None, Some(block)) => Some(self.first_row_of(Space::Logs, block)?),
+            (None, None) => None,
+        };
         let blocks_end = self.index(|postings| postings.ids_in_blocks(Space::Logs, query.blocks).end)?;
         let end = start.map_or(blocks_end, |start| start.0.min(blocks_end));
         let windows = rows.of_all_blocks.count_in(0..end).saturating_sub(1) / WINDOW;
@@ -192,7 +197,7 @@ impl View {
                 if !rows.certain.contains(id) && !evaluated.contains(&id) {
                     continue;
                 }
-                if start.is_none() && skip > 0 {
+                if cursor.is_none() && skip > 0 {
                     skip -= 1;
                 } else {
                     shown.push(id);

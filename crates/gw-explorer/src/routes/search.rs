@@ -19,7 +19,8 @@ const HASH_DIGITS: usize = 6;
 /// The shortest start of a hash with which hashes are suggested.
 pub(crate) const PREFIX: usize = 2 + HASH_DIGITS;
 /// The hashes that are looked at at once.
-const HASHES: u64 = 100;
+const HASHES_SIZE: usize = 100;
+const HASHES: u64 = HASHES_SIZE as u64;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -119,12 +120,15 @@ impl View {
             let found = self.reader.search_transactions(prefix, after, HASHES).await?;
             let Some((_, last)) = found.last() else { break };
             after = Some(*last);
+            // A whole hash is read once, whether it is hidden or missing.
+            let is_end = found.len() < HASHES_SIZE;
             for (id, found) in found.into_iter().filter(|(id, _)| selected.contains(*id)) {
-                let rows = self.reader.get_transactions(&[id]).await?;
-                let Some(row) = rows.first() else { continue };
-                if self.finds_by_hash(row).await? {
+                if self.finds_by_hash(id).await? {
                     suggestions.push(suggestion("transaction", hash(found), hash(found)));
                 }
+            }
+            if is_end {
+                break;
             }
         }
         Ok(())

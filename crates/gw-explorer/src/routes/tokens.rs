@@ -6,7 +6,7 @@
 use super::parse_address;
 use crate::{
     error::ExplorerError,
-    page::{ExplorerListResponse, FeedQuery, Limits, PageRequest},
+    page::{AddressFeed, ExplorerListResponse, FeedQuery, Limits, PageRequest, RankedQuery},
     readings::HeldBalances,
     rows::{lower, time, token_type},
     selection::in_blocks,
@@ -24,7 +24,7 @@ use gw_policy::Viewer;
 use gw_postings::{RowSet, Space};
 use gw_types::{Address, U256};
 use serde::Deserialize;
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 const MISSING: &str = "token not found";
 
@@ -45,6 +45,7 @@ pub(crate) async fn list_tokens(
     caller: RequestCaller,
     QueryParams(filter): QueryParams<TokenFilter>,
     QueryParams(query): QueryParams<FeedQuery>,
+    list: GrowingList,
 ) -> Result<Json<ExplorerListResponse<Token>>, ExplorerError> {
     let page = query.page(Limits::ROWS)?;
     let standard = filter.r#type.as_deref().map(parse_standard).transpose()?;
@@ -52,14 +53,36 @@ pub(crate) async fn list_tokens(
     let viewer = view.viewer();
     let mut tokens = view.visible_tokens(&viewer).await?;
     tokens.retain(|(row, _)| standard.is_none_or(|standard| row.token.standard == standard));
-    // Ids are in the order of the chain.
-    tokens.sort_by_key(|(row, transfers)| (Reverse(transfers.oldest()), Reverse(row.token.address)));
-    let total = tokens.len() as u64;
-    let mut data = Vec::new();
-    for (row, transfers) in cut(tokens, page) {
-        data.push(view.token(&viewer, &row, &transfers).await?);
+    // Ids are in the order of the chain, and each transfer is one of one token.
+    tokens.sort_by_key(|(_, transfers)| Reverse(transfers.oldest()));
+    if let Some(end) = view.list_end(Space::Transfers, &list, page)? {
+        tokens.retain(|(_, transfers)| transfers.oldest() < Some(end));
     }
-    Ok(Json(list(data, total)))
+    let total = tokens.len() as u64;
+    let start = view.cursor_row(Space::Transfers, &list)?;
+    if let Some(start) = start {
+        tokens.retain(|(_, transfers)| transfers.oldest() < Some(start));
+    }
+    let (tokens, has_more) = cut(tokens, page, start.is_some());
+    let addresses: Vec<Address> = tokens.iter().map(|(row, _)| row.token.address).collect();
+    let mut held = view
+        .balances_in(&addresses, &view.scopes.addresses())
+        .await?
+        .for_count();
+    let mut data = Vec::new();
+    for (row, transfers) in &tokens {
+        data.push(view.token(&viewer, row, transfers, &mut held).await?);
+    }
+    let last = tokens.last().and_then(|(_, transfers)| transfers.oldest());
+    let next_cursor = match last.filter(|_| has_more) {
+        Some(last) => view.cursor_after(Space::Transfers, &list, last)?,
+        None => None,
+    };
+    Ok(Json(ExplorerListResponse {
+        data,
+        total: Some(total),
+        next_cursor,
+    }))
 }
 
 /// A token.
@@ -75,29 +98,38 @@ pub(crate) async fn get_token(
     let view = View::open(&state, &caller, &[Space::Transfers]).await?;
     let viewer = view.viewer();
     let (row, transfers) = view.require_token(&viewer, address).await?;
-    Ok(Json(view.token(&viewer, &row, &transfers).await?))
+    let mut held = view
+        .balances_in(&[address], &view.scopes.addresses())
+        .await?
+        .for_count();
+    Ok(Json(view.token(&viewer, &row, &transfers, &mut held).await?))
 }
 
 /// Lists the holders of a token that the viewer sees, the largest balance first.
-#[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}/holders", tag = "explorer", params(FeedQuery,
+#[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}/holders", tag = "explorer", params(RankedQuery,
     ("address" = String, Path, description = "The token contract")),
     responses((status = 200, body = ExplorerListResponse<TokenHolder>), ExplorerError))]
 pub(crate) async fn list_holders(
     State(state): State<ExplorerState>,
     caller: RequestCaller,
     Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
+    QueryParams(query): QueryParams<RankedQuery>,
+    list: GrowingList,
 ) -> Result<Json<ExplorerListResponse<TokenHolder>>, ExplorerError> {
     let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
     let view = View::open(&state, &caller, &[Space::Transfers]).await?;
     let viewer = view.viewer();
     let (row, _) = view.require_token(&viewer, address).await?;
-    let held = view.balances_in(address, &view.scopes.addresses()).await?;
-    let mut holders = view.visible_holders(&viewer, address, held).await?;
+    let mut held = view.balances_in(&[address], &view.scopes.addresses()).await?;
+    let mut holders = view.visible_holders(&viewer, address, &mut held).await?;
     let supply = view.shown_supply(&row).await?;
-    holders.sort_by_key(|balance| (Reverse(balance.balance), Reverse((balance.holder, balance.token_id))));
+    holders.sort_by_key(|balance| Reverse(HolderRank::new(balance)));
     let total = holders.len() as u64;
-    let shown = cut(holders, page);
+    let after = view.holder_rank(&list)?;
+    if let Some(after) = after {
+        holders.retain(|balance| HolderRank::new(balance) < after);
+    }
+    let (shown, has_more) = cut(holders, page, after.is_some());
     let addresses: Vec<Address> = shown.iter().map(|balance| balance.holder).collect();
     let contracts = view.reader.contracts_among(&addresses).await?;
     let data = shown.iter().filter_map(|balance| {
@@ -105,6 +137,7 @@ pub(crate) async fn list_holders(
         let is_clear = shown.holder.is_clear();
         Some(TokenHolder {
             address: view.print(balance.holder, shown.holder, &mut AddressMetadata::new()),
+            token_id: balance.token_id.filter(|_| shown.balance).map(|id| id.to_string()),
             balance: if shown.balance {
                 balance.balance.to_string()
             } else {
@@ -116,10 +149,15 @@ pub(crate) async fn list_holders(
                 0.0
             },
             is_contract: is_clear && contracts.contains(&balance.holder),
+            is_pending: None,
         })
     });
-    let data = data.collect();
-    Ok(Json(list(data, total)))
+    let last = shown.last().filter(|_| has_more).map(HolderRank::new);
+    Ok(Json(ExplorerListResponse {
+        data: data.collect(),
+        total: Some(total),
+        next_cursor: last.and_then(|last| view.cursor_below(&list, last)),
+    }))
 }
 
 /// Lists the transfers of a token that the viewer sees, the newest first.
@@ -127,18 +165,13 @@ pub(crate) async fn list_holders(
     ("address" = String, Path, description = "The token contract")),
     responses((status = 200, body = ExplorerListResponse<TokenTransfer>), ExplorerError))]
 pub(crate) async fn list_token_transfers(
-    State(state): State<ExplorerState>,
-    caller: RequestCaller,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-    list: GrowingList,
+    feed: AddressFeed,
 ) -> Result<Json<ExplorerListResponse<TokenTransfer>>, ExplorerError> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = View::open(&state, &caller, &[Space::Transfers]).await?;
-    let (_, rows) = view.require_token(&view.viewer(), address).await?;
-    let page = view.page_ids(&rows, &list, page)?;
+    let view = feed.open(Space::Transfers).await?;
+    let (_, rows) = view.require_token(&view.viewer(), feed.address).await?;
+    let page = view.page_ids(&rows, &feed.list, feed.page)?;
     let data = view.transfers(&page.ids).await?;
-    Ok(Json(view.answer(Space::Transfers, &list, page, data)?))
+    Ok(Json(view.answer(Space::Transfers, &feed.list, page, data)?))
 }
 
 /// # Errors
@@ -152,16 +185,56 @@ pub(crate) fn parse_standard(text: &str) -> Result<TokenStandard, ExplorerError>
     standard.ok_or_else(|| ExplorerError::bad_request("invalid type; expected one of: ERC-20, ERC-721, ERC-1155"))
 }
 
-fn cut<T>(all: Vec<T>, page: PageRequest) -> Vec<T> {
-    let offset = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    all.into_iter().skip(offset).take(page.limit).collect()
+/// The rows of a page, and whether there are more. The offset counts unless the rows begin after a cursor.
+fn cut<T>(all: Vec<T>, page: PageRequest, is_after_cursor: bool) -> (Vec<T>, bool) {
+    let offset = if is_after_cursor { 0 } else { page.offset };
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let has_more = all.len().saturating_sub(offset) > page.limit;
+    (all.into_iter().skip(offset).take(page.limit).collect(), has_more)
 }
 
-const fn list<T>(data: Vec<T>, total: u64) -> ExplorerListResponse<T> {
-    ExplorerListResponse {
-        data,
-        total: Some(total),
-        next_cursor: None,
+/// The place of a holder in the list of holders: the largest balance is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct HolderRank {
+    balance: U256,
+    holder: Address,
+    token_id: Option<U256>,
+}
+
+/// The numbers of a [`HolderRank`]: four of the balance, three of the holder, four of the token id.
+type RankNumbers = [Option<i64>; 11];
+
+impl HolderRank {
+    const fn new(balance: &TokenBalance) -> Self {
+        Self {
+            balance: balance.balance,
+            holder: balance.holder,
+            token_id: balance.token_id,
+        }
+    }
+
+    fn numbers(self) -> RankNumbers {
+        let [b0, b1, b2, b3] = self.balance.into_limbs().map(|limb| Some(limb.cast_signed()));
+        let [h0, h1, h2, _] = U256::from_be_bytes(self.holder.into_word().0)
+            .into_limbs()
+            .map(|limb| Some(limb.cast_signed()));
+        let id = self.token_id.map(U256::into_limbs);
+        let [i0, i1, i2, i3] = [0, 1, 2, 3].map(|place: usize| Some(id?.get(place)?.cast_signed()));
+        [b0, b1, b2, b3, h0, h1, h2, i0, i1, i2, i3]
+    }
+
+    fn from_numbers(numbers: RankNumbers) -> Option<Self> {
+        let [b0, b1, b2, b3, h0, h1, h2, i0, i1, i2, i3] = numbers.map(|number| number.map(i64::cast_unsigned));
+        let holder = U256::from_limbs([h0?, h1?, h2?, 0]);
+        let token_id = match (i0, i1, i2, i3) {
+            (Some(i0), Some(i1), Some(i2), Some(i3)) => Some(U256::from_limbs([i0, i1, i2, i3])),
+            _ => None,
+        };
+        Some(Self {
+            balance: U256::from_limbs([b0?, b1?, b2?, b3?]),
+            holder: Address::from_word(holder.to_be_bytes::<32>().into()),
+            token_id,
+        })
     }
 }
 
@@ -175,6 +248,22 @@ pub(crate) fn percentage(balance: U256, supply: Option<U256>) -> f64 {
 }
 
 impl View {
+    /// The place in the list of holders below which the page of a cursor begins; `None` without a cursor.
+    ///
+    /// # Errors
+    /// 400 for an invalid cursor.
+    fn holder_rank(&self, list: &GrowingList) -> Result<Option<HolderRank>, ExplorerError> {
+        let numbers = list.after::<11>(&self.state.http_context, &self.id.cursor_scope())?;
+        let Some(numbers) = numbers else { return Ok(None) };
+        let invalid = || ExplorerError::bad_request("invalid pagination cursor");
+        HolderRank::from_numbers(numbers).map(Some).ok_or_else(invalid)
+    }
+
+    /// The cursor of the page of holders below this one.
+    fn cursor_below(&self, list: &GrowingList, rank: HolderRank) -> Option<String> {
+        list.next(&self.state.http_context, &self.id.cursor_scope(), rank.numbers())
+    }
+
     /// The tokens that the viewer sees and their transfers, in no particular order. A token of which the viewer sees no
     /// transfer is absent: that it has others is not for the viewer to know (I5).
     ///
@@ -197,11 +286,11 @@ impl View {
     /// # Errors
     /// 404 unless the viewer sees the token.
     async fn require_token(&self, viewer: &Viewer<'_>, address: Address) -> Result<(TokenRow, RowSet), ExplorerError> {
-        let row = self
-            .reader
-            .find_token(address)
-            .await?
-            .filter(|_| viewer.shows_token(address));
+        // Before anything is read: a hidden token costs no more reads than a missing one.
+        if !viewer.shows_token(address) {
+            return Err(ExplorerError::not_found(MISSING));
+        }
+        let row = self.reader.find_token(address).await?;
         let transfers = self.transfers_of_token(viewer, address)?;
         let token = row.filter(|_| !transfers.is_empty()).map(|row| (row, transfers));
         token.ok_or_else(|| ExplorerError::not_found(MISSING))
@@ -220,14 +309,14 @@ impl View {
         &self,
         viewer: &Viewer<'_>,
         token: Address,
-        mut held: HeldBalances,
+        held: &mut HeldBalances,
     ) -> Result<Vec<TokenBalance>, ExplorerError> {
         let mut holders = Vec::new();
-        for holding in held.holdings() {
+        for holding in held.holdings_of(token) {
             if viewer.holder_entry(token, holding.holder).is_none() {
                 continue;
             }
-            let balance = self.shown_token_balance(&holding, &mut held).await?;
+            let balance = self.shown_token_balance(&holding, held).await?;
             if !balance.is_zero() {
                 holders.push(TokenBalance {
                     token,
@@ -241,7 +330,14 @@ impl View {
         Ok(holders)
     }
 
-    async fn token(&self, viewer: &Viewer<'_>, row: &TokenRow, transfers: &RowSet) -> Result<Token, ExplorerError> {
+    /// The record of a token. `held` has the balances of all addresses that make rows visible in it.
+    async fn token(
+        &self,
+        viewer: &Viewer<'_>,
+        row: &TokenRow,
+        transfers: &RowSet,
+        held: &mut HeldBalances,
+    ) -> Result<Token, ExplorerError> {
         let token = &row.token;
         let metadata = match &token.metadata {
             MetadataState::Known(metadata) => metadata.clone(),
@@ -251,8 +347,9 @@ impl View {
             Some(oldest) => self.index(|postings| postings.block_of(Space::Transfers, oldest))?,
             None => None,
         };
-        let held = self.balances_in(token.address, &self.scopes.addresses()).await?;
-        let holders = self.visible_holders(viewer, token.address, held.for_count()).await?;
+        let holders = self.visible_holders(viewer, token.address, held).await?;
+        // A holder of several token ids counts once.
+        let holders: BTreeSet<Address> = holders.iter().map(|balance| balance.holder).collect();
         Ok(Token {
             address: lower(token.address),
             symbol: metadata.symbol.unwrap_or_default(),
@@ -264,6 +361,7 @@ impl View {
             transfer_count: transfers.len(),
             block_number: first.as_ref().map(|block| block.number),
             created_at: first.map(|block| time(block.time.secs())),
+            balances_pending: None,
         })
     }
 }

@@ -170,9 +170,11 @@ impl View {
     /// # Errors
     /// Any error of the store.
     pub(crate) async fn find_transaction(&self, hash: B256) -> Result<Option<RowId>, ExplorerError> {
-        // A block that is stored but not shown yet has rows behind those of the index.
-        match self.reader.find_transaction(hash).await? {
-            Some(row) if self.finds_by_hash(&row).await? => Ok(Some(row.id)),
+        // One read whether it is hidden or missing. A hash may stand for several transactions: the newest counts. A
+        // block that is stored but not shown yet has rows behind those of the index.
+        let newest = self.reader.transaction_ids(&[hash]).await?.into_iter().max();
+        match newest {
+            Some(id) if self.finds_by_hash(id).await? => Ok(Some(id)),
             Some(_) | None => Ok(None),
         }
     }

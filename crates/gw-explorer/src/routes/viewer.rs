@@ -35,7 +35,7 @@ pub(crate) async fn viewable_addresses(
             return Err(ExplorerError::bad_request("a token or wallet is needed"));
         }
         ViewerId::Anonymous => None,
-        ViewerId::User(user) => Some(user),
+        ViewerId::User { user, .. } => Some(user),
         ViewerId::Impersonation(impersonation) => Some(impersonation.target),
     };
     let viewer = id.viewer(&snapshot, state.http_context.now(), &state.policy_settings);

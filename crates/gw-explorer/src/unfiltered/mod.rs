@@ -14,6 +14,7 @@
 
 mod records;
 mod routes;
+mod tokens;
 mod view;
 
 use crate::{
@@ -82,10 +83,10 @@ pub fn router(state: UnfilteredState) -> Router {
         .route("/accounts", get(routes::list_accounts))
         .route("/logs", get(routes::list_all_logs))
         .route("/transfers", get(routes::list_all_transfers))
-        .route("/tokens", get(routes::list_tokens))
-        .route("/tokens/{address}", get(routes::get_token))
-        .route("/tokens/{address}/holders", get(routes::list_holders))
-        .route("/tokens/{address}/transfers", get(routes::list_token_transfers))
+        .route("/tokens", get(tokens::list_tokens))
+        .route("/tokens/{address}", get(tokens::get_token))
+        .route("/tokens/{address}/holders", get(tokens::list_holders))
+        .route("/tokens/{address}/transfers", get(tokens::list_token_transfers))
         .route("/search/suggestions", get(routes::suggest))
         .route("/sync/status", get(routes::sync_status))
         .route("/sync/indexer-progress", get(routes::indexer_progress))

@@ -2,9 +2,12 @@
 
 use crate::{
     rows::{bytes, call_type, categories, hash, lower, time, token_type, transfer_type},
-    wire::{AddressMetadata, Block, Contract, InternalTransaction, Log, Token, TokenTransfer, Transaction},
+    wire::{AddressMetadata, Balance, Block, Contract, InternalTransaction, Log, Token, TokenTransfer, Transaction},
 };
-use gw_chain_store::rows::{self as chain, BlockRow, ChainRow, ContractRow, MetadataState, TokenRow, TransactionRow};
+use gw_chain_store::{
+    TokenHolding,
+    rows::{self as chain, BlockRow, ChainRow, ContractRow, MetadataState, TokenBalance, TokenRow, TransactionRow},
+};
 
 pub(super) fn block(row: &BlockRow) -> Block {
     let block = &row.block;
@@ -116,7 +119,8 @@ pub(super) fn log(row: &ChainRow<chain::Log>) -> Log {
     }
 }
 
-pub(super) fn token(row: &TokenRow, transfers: u64) -> Token {
+/// `is_pending` says that balances of holders are still to be read.
+pub(super) fn token(row: &TokenRow, transfers: u64, is_pending: bool) -> Token {
     let token = &row.token;
     let metadata = match &token.metadata {
         MetadataState::Known(metadata) => metadata.clone(),
@@ -133,6 +137,31 @@ pub(super) fn token(row: &TokenRow, transfers: u64) -> Token {
         transfer_count: transfers,
         block_number: Some(row.block_number),
         created_at: Some(time(row.timestamp)),
+        balances_pending: is_pending.then_some(true),
+    }
+}
+
+/// `is_pending` says that the balance changed since it was read.
+pub(super) fn balance(row: &TokenBalance, is_pending: bool) -> Balance {
+    Balance {
+        address: lower(row.holder),
+        token_address: lower(row.token),
+        block_number: row.block_number,
+        token_id: row.token_id.map(|id| id.to_string()),
+        balance: row.balance.to_string(),
+        is_pending: is_pending.then_some(true),
+    }
+}
+
+/// A balance that is still to be read for the first time.
+pub(super) fn unread_balance(holding: &TokenHolding, newest: u64) -> Balance {
+    Balance {
+        address: lower(holding.holder),
+        token_address: lower(holding.token),
+        block_number: newest,
+        token_id: holding.token_id.map(|id| id.to_string()),
+        balance: String::new(),
+        is_pending: Some(true),
     }
 }
 

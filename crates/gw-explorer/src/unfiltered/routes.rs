@@ -14,7 +14,6 @@ use crate::{
         logs::LogFilter,
         parse_address, parse_block_number, parse_hash,
         search::{SearchQuery, suggestion},
-        tokens::{TokenFilter, parse_standard, percentage},
         transactions::CategoriesQuery,
     },
     rows::{bytes, hash, lower, time},
@@ -22,25 +21,28 @@ use crate::{
         AddressStats, AddressTransactionsResponse, AddressTransfersResponse, Balance, Block, ChainStats, Contract,
         ExplorerBlockNumberResponse, ExplorerCatchupProgressResponse, ExplorerChainIDResponse,
         ExplorerIsContractResponse, IndexerProgressResponse, InternalTransaction, Log, SearchSuggestion, SyncStatus,
-        Token, TokenHolder, TokenTransfer, Transaction, TxHistoryPoint,
+        TokenTransfer, Transaction, TxHistoryPoint,
     },
 };
 use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_chain_store::{HashPrefix, rows::TransactionRow};
+use gw_chain_store::{HashPrefix, TokenHolding, rows::TransactionRow};
 use gw_http::QueryParams;
 use gw_postings::{BlockRange, RowId, Space};
 use gw_types::{Address, Timestamp};
+use std::collections::BTreeSet;
 
-type Answer<T> = Result<Json<T>, ExplorerError>;
-type ListAnswer<T> = Answer<ExplorerListResponse<T>>;
+pub(super) type Answer<T> = Result<Json<T>, ExplorerError>;
+pub(super) type ListAnswer<T> = Answer<ExplorerListResponse<T>>;
 
 /// The number of blocks of the mean block time.
 const TIMED_BLOCKS: u64 = 100;
 /// The token balances that are read at once.
 const BALANCES: u64 = 500;
+/// The most balances to be read again that are looked at.
+pub(super) const PENDING: u64 = 5_000;
 /// The spaces of the statistics of an address.
 const COUNTED: [Space; 3] = [Space::Transactions, Space::Transfers, Space::Frames];
 
@@ -48,7 +50,7 @@ const COUNTED: [Space; 3] = [Space::Transactions, Space::Transfers, Space::Frame
 ///
 /// # Errors
 /// 400 for an offset: the page would shift with each new row.
-fn feed(query: &FeedQuery, limits: Limits) -> Result<PageRequest, ExplorerError> {
+pub(super) fn feed(query: &FeedQuery, limits: Limits) -> Result<PageRequest, ExplorerError> {
     let page = query.page(limits)?;
     if page.offset > 0 {
         return Err(ExplorerError::bad_request(
@@ -58,7 +60,7 @@ fn feed(query: &FeedQuery, limits: Limits) -> Result<PageRequest, ExplorerError>
     Ok(page)
 }
 
-fn missing(text: &'static str) -> impl FnOnce() -> ExplorerError {
+pub(super) fn missing(text: &'static str) -> impl FnOnce() -> ExplorerError {
     move || ExplorerError::not_found(text)
 }
 
@@ -164,6 +166,7 @@ pub(super) async fn list_block_transactions(
 ) -> ListAnswer<Transaction> {
     let (number, page) = (parse_block_number(&number)?, feed(&query, Limits::ROWS)?);
     let view = ChainView::open(&state).await?;
+    view.require_block(number)?;
     let rows = view.rows_in(Space::Transactions, block_range(number))?;
     view.transaction_page(&rows, page, query.cursor(), false).await
 }
@@ -175,6 +178,7 @@ pub(super) async fn list_block_internal(
 ) -> ListAnswer<InternalTransaction> {
     let (number, page) = (parse_block_number(&number)?, feed(&query, Limits::ROWS)?);
     let view = ChainView::open(&state).await?;
+    view.require_block(number)?;
     let rows = view.rows_in(Space::Frames, block_range(number))?;
     view.frame_page(&rows, page, query.cursor()).await
 }
@@ -321,9 +325,12 @@ pub(super) async fn get_balance(State(state): State<UnfilteredState>, Path(addre
     let address = parse_address(&address)?;
     let view = ChainView::open(&state).await?;
     let read = view.reader.find_balance(address).await?;
-    let balance = match read.filter(|read| view.blocks().contains(&read.block_number)) {
+    let is_pending = view.reader.is_balance_pending(address).await?;
+    let read = read.filter(|read| !is_pending && view.blocks().contains(&read.block_number));
+    let balance = match read {
         Some(read) => Some(read.balance),
-        // The indexer reads balances of addresses with rows; others have what the genesis block gave them.
+        // The indexer did not read it since its last change, or the address has no rows and has what the genesis block
+        // gave it.
         None => state.balances.balance(address, view.version.newest).await,
     };
     let unavailable = || gw_http::ApiError::unavailable("the balance is not known yet");
@@ -346,19 +353,22 @@ pub(super) async fn list_balances(
 ) -> Answer<Vec<Balance>> {
     let address = parse_address(&address)?;
     let view = ChainView::open(&state).await?;
+    let mut pending = view.reader.pending_balances_of(address, PENDING).await?;
     let (mut balances, mut after) = (Vec::new(), None);
     loop {
         let rows = view.reader.list_token_balances(address, after, BALANCES).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.token, last.token_id));
-        balances.extend(rows.iter().filter(|row| !row.balance.is_zero()).map(|row| Balance {
-            address: lower(address),
-            token_address: lower(row.token),
-            block_number: row.block_number,
-            token_id: row.token_id.map(|id| id.to_string()),
-            balance: row.balance.to_string(),
-        }));
+        for row in rows {
+            let is_pending = pending.remove(&TokenHolding::from(&row));
+            if is_pending || !row.balance.is_zero() {
+                balances.push(records::balance(&row, is_pending));
+            }
+        }
     }
+    // Those that were never read.
+    let unread: BTreeSet<TokenHolding> = pending.into_iter().collect();
+    balances.extend((unread.iter()).map(|holding| records::unread_balance(holding, view.version.newest)));
     Ok(Json(balances))
 }
 
@@ -443,80 +453,6 @@ pub(super) async fn list_all_transfers(
     view.transfer_page(&rows, page, query.cursor()).await
 }
 
-pub(super) async fn list_tokens(
-    State(state): State<UnfilteredState>,
-    QueryParams(filter): QueryParams<TokenFilter>,
-    QueryParams(query): QueryParams<FeedQuery>,
-) -> ListAnswer<Token> {
-    let page = query.page(Limits::ROWS)?;
-    let standard = filter.r#type.as_deref().map(parse_standard).transpose()?;
-    let view = ChainView::open(&state).await?;
-    let newest = view.version.newest;
-    let rows = view
-        .reader
-        .list_tokens_at(standard, newest, page.offset, page.limit as u64)
-        .await?;
-    let data = rows
-        .iter()
-        .map(|row| Ok(records::token(row, view.transfers_of_token(row.token.address)?.len())))
-        .collect::<Result<_, ExplorerError>>()?;
-    Ok(Json(ExplorerListResponse {
-        data,
-        total: Some(view.reader.count_tokens(standard, newest).await?),
-        next_cursor: None,
-    }))
-}
-
-pub(super) async fn get_token(State(state): State<UnfilteredState>, Path(address): Path<String>) -> Answer<Token> {
-    let address = parse_address(&address)?;
-    let view = ChainView::open(&state).await?;
-    let row = view.reader.find_token(address).await?;
-    let row = row.filter(|row| view.blocks().contains(&row.block_number));
-    let row = row.ok_or_else(missing("token not found"))?;
-    Ok(Json(records::token(&row, view.transfers_of_token(address)?.len())))
-}
-
-pub(super) async fn list_holders(
-    State(state): State<UnfilteredState>,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-) -> ListAnswer<TokenHolder> {
-    let (address, page) = (parse_address(&address)?, query.page(Limits::ROWS)?);
-    let view = ChainView::open(&state).await?;
-    let token = view.reader.find_token(address).await?;
-    let token = token.ok_or_else(missing("token not found"))?;
-    let rows = view
-        .reader
-        .list_holders_at(address, page.offset, page.limit as u64)
-        .await?;
-    let holders: Vec<Address> = rows.iter().map(|row| row.holder).collect();
-    let contracts = view.reader.contracts_among(&holders).await?;
-    let data = rows.iter().map(|row| TokenHolder {
-        address: lower(row.holder),
-        balance: row.balance.to_string(),
-        percentage: percentage(row.balance, token.token.total_supply),
-        is_contract: contracts.contains(&row.holder),
-    });
-    Ok(Json(ExplorerListResponse {
-        data: data.collect(),
-        total: Some(view.reader.count_holders(address).await?),
-        next_cursor: None,
-    }))
-}
-
-pub(super) async fn list_token_transfers(
-    State(state): State<UnfilteredState>,
-    Path(address): Path<String>,
-    QueryParams(query): QueryParams<FeedQuery>,
-) -> ListAnswer<TokenTransfer> {
-    let (address, page) = (parse_address(&address)?, feed(&query, Limits::ROWS)?);
-    let view = ChainView::open(&state).await?;
-    let token = view.reader.find_token(address).await?;
-    token.ok_or_else(missing("token not found"))?;
-    let rows = ListRows::Set(view.transfers_of_token(address)?);
-    view.transfer_page(&rows, page, query.cursor()).await
-}
-
 pub(super) async fn suggest(
     State(state): State<UnfilteredState>,
     QueryParams(query): QueryParams<SearchQuery>,
@@ -590,14 +526,16 @@ pub(super) async fn catchup(State(state): State<UnfilteredState>) -> Answer<Expl
 }
 
 impl ChainView {
+    /// # Errors
+    /// 404 unless the block is shown.
+    fn require_block(&self, number: u64) -> Result<(), ExplorerError> {
+        let is_shown = self.blocks().contains(&number);
+        is_shown.then_some(()).ok_or_else(missing("block not found"))
+    }
+
     async fn newest_time(&self) -> Result<String, ExplorerError> {
         let block = self.reader.find_block(self.version.newest).await?;
         Ok(time(block.map_or(0, |row| row.block.timestamp)))
-    }
-
-    fn transfers_of_token(&self, token: Address) -> Result<gw_postings::RowSet, ExplorerError> {
-        let token = [gw_postings::VisibleAddress::in_all_blocks(token)];
-        self.index(|postings| postings.transfers_of_token(&token))
     }
 
     fn transaction(&self, row: &TransactionRow, with_categories: bool) -> Result<Transaction, ExplorerError> {
@@ -621,7 +559,7 @@ impl ChainView {
         Ok(Json(self.answer(rows, &ids, has_more, data)?))
     }
 
-    async fn transfer_page(
+    pub(super) async fn transfer_page(
         &self,
         rows: &ListRows,
         page: PageRequest,

@@ -7,7 +7,7 @@ use crate::{
     page::{ExplorerListResponse, PageRequest},
     places::RowPlaces,
     position::Position,
-    view::is_behind,
+    view::{is_behind, open_reader},
 };
 use gw_chain_store::ChainReader;
 use gw_http::{ApiError, fitting};
@@ -26,7 +26,7 @@ const ACCOUNTS_AGE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(super) struct AccountList {
     sorted_at: Instant,
-    generation: u64,
+    version: IndexVersion,
     pub(super) addresses: Arc<Vec<Address>>,
 }
 
@@ -83,7 +83,7 @@ impl ChainView {
     /// 503 if the index is not loaded or behind; any error of the store.
     pub(super) async fn open(state: &UnfilteredState) -> Result<Self, ExplorerError> {
         let version = state.index.version().ok_or(ExplorerError::Behind)?;
-        let reader = state.store.reader_at(version.generation).await?;
+        let reader = open_reader(&state.store, version).await?;
         if is_behind(&*state.validation, &reader, version) {
             return Err(ExplorerError::Behind);
         }
@@ -195,11 +195,7 @@ impl ChainView {
     }
 
     pub(super) fn block_cursor(&self, block: u64) -> String {
-        cursor_text(Position {
-            block,
-            index: 0,
-            generation: self.version.generation,
-        })
+        cursor_text(Position::of_block(block, self.version))
     }
 
     /// The addresses by activity, sorted at most a minute ago.
@@ -208,9 +204,8 @@ impl ChainView {
     /// 503 if a reorganization changed the index.
     pub(super) async fn accounts(&self) -> Result<Arc<Vec<Address>>, ExplorerError> {
         let mut cached = self.state.accounts.0.lock().await;
-        let generation = self.version.generation;
         if let Some(list) = &*cached
-            && list.generation == generation
+            && list.version.has_ids_of(&self.version)
             && list.sorted_at.elapsed() < ACCOUNTS_AGE
         {
             return Ok(Arc::clone(&list.addresses));
@@ -230,7 +225,7 @@ impl ChainView {
         let addresses = Arc::new(sorted?);
         *cached = Some(AccountList {
             sorted_at: Instant::now(),
-            generation,
+            version: self.version,
             addresses: Arc::clone(&addresses),
         });
         Ok(addresses)
@@ -239,7 +234,13 @@ impl ChainView {
 
 /// Nothing is hidden from whoever reads this API, so positions are in clear.
 fn cursor_text(position: Position) -> String {
-    format!("{}-{}-{}", position.block, position.index, position.generation)
+    let Position {
+        block,
+        index,
+        generation,
+        load,
+    } = position;
+    format!("{block}-{index}-{generation}-{load}")
 }
 
 fn parse_cursor(text: &str) -> Result<Position, ExplorerError> {
@@ -249,6 +250,7 @@ fn parse_cursor(text: &str) -> Result<Position, ExplorerError> {
             block: numbers.next()??,
             index: numbers.next()??,
             generation: numbers.next()??,
+            load: numbers.next()??,
         };
         numbers.next().is_none().then_some(position)
     };
@@ -272,16 +274,18 @@ mod tests {
             block: 7,
             index: 2,
             generation: 3,
+            load: 4,
         };
         assert_eq!(parse_cursor(&cursor_text(position)).unwrap(), position);
         for text in [
             "",
             "7",
             "7-2",
-            "7-2-3-4",
-            "7-2-x",
-            "-1-2-3",
-            "7-2-99999999999999999999999",
+            "7-2-3",
+            "7-2-3-4-5",
+            "7-2-3-x",
+            "-1-2-3-4",
+            "7-2-99999999999999999999999-4",
         ] {
             assert!(parse_cursor(text).is_err(), "{text}");
         }

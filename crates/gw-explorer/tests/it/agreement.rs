@@ -244,10 +244,13 @@ async fn by_address(world: &World, who: TestCaller, viewer: &Viewer<'_>, all: &[
     for (name, address) in NAMES.iter().map(|name| (*name, address_of(name))).chain(zero) {
         let path = format!("/addresses/0x{}", hex::encode(address));
         if !viewer.opens_address(address) {
-            for list in ["stats", "transactions", "transfers", "internal", "logs", "is-contract"] {
+            for list in ["stats", "transactions", "transfers", "internal", "logs"] {
                 let response = world.get(who, &format!("{path}/{list}")).await;
                 assert_eq!(response.status, StatusCode::NOT_FOUND, "{who:?} {name} {list}");
             }
+            let account = world.get(who, &format!("{path}/is-contract")).await;
+            let expected = if viewer.opens_account(address) { 200 } else { 404 };
+            assert_eq!(account.status.as_u16(), expected, "{who:?} {name}");
             continue;
         }
         let blocks = viewer.address_list_blocks(address);

@@ -7,6 +7,8 @@ mod addresses;
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod audited;
+#[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod grants;
@@ -15,13 +17,19 @@ mod indexing;
 #[cfg(test)]
 mod log_selection;
 #[cfg(test)]
+mod named_org;
+#[cfg(test)]
 mod noninterference;
 #[cfg(test)]
 mod paging;
 #[cfg(test)]
+mod put_back;
+#[cfg(test)]
 mod readings;
 #[cfg(test)]
 mod requests;
+#[cfg(test)]
+mod section_9;
 #[cfg(test)]
 mod size;
 #[cfg(test)]

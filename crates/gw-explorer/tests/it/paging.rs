@@ -1,10 +1,12 @@
 //! Cursors, reorganizations and changes of policy between pages.
 
 use crate::{
-    chain::{ChainMaker, snapshot},
+    chain::{ChainMaker, policy, snapshot},
     world::{TestCaller, World},
 };
+use gw_chain_store::Reading;
 use gw_policy::{PolicySettings, testing::address_of};
+use gw_types::U256;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -176,4 +178,121 @@ async fn i4_a_total_counts_the_rows_below_the_bound() {
             assert_eq!(next.json()["total"], page["total"], "{path}");
         }
     }
+}
+
+/// spec/40 section 3: an offset counts below the bound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn section_3_an_offset_counts_below_the_bound() {
+    let world = World::random(93, PolicySettings::SPEC).await;
+    let token = hex::encode(address_of("a-token"));
+    for path in [
+        "/blocks".to_owned(),
+        "/transactions".to_owned(),
+        "/transfers".to_owned(),
+        "/logs".to_owned(),
+        format!("/addresses/0x{token}/transactions"),
+    ] {
+        let member = if path.starts_with("/addresses") {
+            "transactions"
+        } else {
+            "data"
+        };
+        let bounded = world.walk(ROOT, &format!("{path}?before=15"), member, 100).await;
+        assert!(bounded.rows.len() > 4, "{path}");
+        for offset in [0, 1, 4, bounded.rows.len(), 1000] {
+            let page = format!("{path}?before=15&limit=3&offset={offset}");
+            let page = world.get(ROOT, &page).await.json();
+            let expected: Vec<_> = bounded.rows.iter().skip(offset).take(3).cloned().collect();
+            assert_eq!(page[member], Value::from(expected), "{path} {offset}");
+            assert_eq!(page["total"].as_u64(), bounded.total, "{path} {offset}");
+        }
+    }
+}
+
+/// spec/40 section 4: every feed has a cursor.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn section_4_lists_of_tokens_and_holders_are_read_by_their_cursors() {
+    let mut world = World::random(94, PolicySettings::SPEC).await;
+    // A member of both organizations, who sees the tokens of both.
+    let both = policy(&world.chain)
+        .user("dana")
+        .member("a/staff")
+        .member("b/staff")
+        .snapshot();
+    world.set_policy(Some(both));
+    let dana = TestCaller::User("dana");
+    let token = address_of("a-token");
+    let names = ["alice-w", "bob-w", "a-token", "a-logic", "moved"];
+    let readings: Vec<Reading> = (1_u64..)
+        .zip(names)
+        .flat_map(|(id, name)| {
+            // Equal balances, so that address and token id order them.
+            [None, Some(U256::from(id)), Some(U256::MAX)].map(|token_id| Reading::TokenBalance {
+                token,
+                holder: address_of(name),
+                token_id,
+                balance: U256::MAX / U256::from(1 + id / 2),
+            })
+        })
+        .collect();
+    let at = world.chain[23].block.num_hash();
+    world.writer.set_readings(at, &readings, &[]).await.unwrap();
+    let holders = format!("/tokens/0x{}/holders", hex::encode(token));
+    for list in ["/tokens", holders.as_str()] {
+        let whole = world.get(dana, &format!("{list}?limit=100")).await.json();
+        let rows = whole["data"].as_array().unwrap().clone();
+        assert!(rows.len() > 1, "{list}: {whole}");
+        assert_eq!(whole["next_cursor"], Value::Null);
+        for limit in [1, 2, 7] {
+            let walked = world.walk(dana, list, "data", limit).await;
+            assert_eq!(
+                (walked.rows, walked.total),
+                (rows.clone(), whole["total"].as_u64()),
+                "{list} {limit}"
+            );
+        }
+        // A cursor counts instead of an offset, and belongs to its list and viewer.
+        let first = world.get(dana, &format!("{list}?limit=1")).await.json();
+        let cursor = next(&first);
+        let second = world
+            .get(dana, &format!("{list}?limit=1&offset=5&cursor={cursor}"))
+            .await
+            .json();
+        assert_eq!(second["data"][0], rows[1], "{list}");
+        for (who, path) in [(TestCaller::User("alice"), list), (dana, "/transfers")] {
+            let refused = world.get(who, &format!("{path}?cursor={cursor}")).await;
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{path}: {}", refused.text);
+        }
+        assert_eq!(
+            world.get(dana, &format!("{list}?cursor=x")).await.status,
+            StatusCode::BAD_REQUEST
+        );
+    }
+    // `before`: tokens whose first visible transfer is in an earlier block. Holders are in no block.
+    let whole = world.walk(dana, "/tokens", "data", 100).await.rows;
+    for before in [0, 1, 2, 3, 25] {
+        let bounded = world.walk(dana, &format!("/tokens?before={before}"), "data", 1).await;
+        let expected: Vec<_> = (whole.iter())
+            .filter(|row| row["blockNumber"].as_u64().unwrap() < before)
+            .cloned()
+            .collect();
+        assert_eq!(
+            (bounded.total, bounded.rows),
+            (Some(expected.len() as u64), expected),
+            "{before}"
+        );
+    }
+    let refused = world.get(dana, &format!("{holders}?before=3")).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+    // A token that appears between two pages shifts none.
+    let page = world.get(dana, "/tokens?limit=1").await.json();
+    let last = world.chain.last().unwrap().block.clone();
+    let more = ChainMaker::new(95).blocks(25, last.hash, 3);
+    world.append(more).await;
+    world.follow().await;
+    let second = world
+        .get(dana, &format!("/tokens?limit=1&cursor={}", next(&page)))
+        .await
+        .json();
+    assert_eq!(second["data"][0]["address"], whole[1]["address"]);
 }

@@ -194,6 +194,50 @@ async fn holders_are_ordered_by_balance_and_have_their_percentage() {
     assert_eq!(list["data"][0]["percentage"], 0.0);
 }
 
+/// spec/40 section 5: the holders of an ERC-1155 token have a row per token id, which carries it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holders_of_an_nft_carry_its_token_id() {
+    let mut explorer = World::with(policy(None), PolicySettings::SPEC).await;
+    let mut blocks = chain();
+    for (data, id) in blocks[0].transactions.iter_mut().zip([7_u64, 8, 9]) {
+        data.transfers[0].standard = TokenStandard::Erc1155;
+        data.transfers[0].token_id = Some(U256::from(id));
+    }
+    blocks.truncate(1);
+    explorer.append(blocks).await;
+    explorer.follow().await;
+    let reading = |name: &str, id: u64| Reading::TokenBalance {
+        token: address_of("a-token"),
+        holder: address_of(name),
+        token_id: Some(U256::from(id)),
+        balance: U256::from(id * 10),
+    };
+    let at = explorer.chain[0].block.num_hash();
+    let readings = [
+        reading("alice-w", 7),
+        reading("alice-w", 8),
+        reading("vault", 8),
+        reading("s0", 9),
+    ];
+    explorer.writer.set_readings(at, &readings, &[]).await.unwrap();
+    let list = explorer
+        .get(ALICE, &format!("{}/holders", path("tokens", "a-token")))
+        .await
+        .json();
+    let mut ids: Vec<_> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["address"].as_str().unwrap(), row["tokenId"].as_str().unwrap()))
+        .collect();
+    ids.sort_unstable();
+    let (alice, vault) = (hex::encode(address_of("alice-w")), hex::encode(address_of("vault")));
+    let (alice, vault) = (format!("0x{alice}"), format!("0x{vault}"));
+    let mut expected = [(alice.as_str(), "7"), (alice.as_str(), "8"), (vault.as_str(), "8")];
+    expected.sort_unstable();
+    assert_eq!(ids, expected, "{list}");
+}
+
 /// HD28: no number tells of a withheld transaction. The answers are those of a chain without it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd28_numbers_are_those_of_a_chain_without_the_withheld_transaction() {

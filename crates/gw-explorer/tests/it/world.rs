@@ -34,7 +34,6 @@ use serde_json::Value;
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    path::PathBuf,
     sync::{Arc, Mutex},
 };
 use tokio_util::task::TaskTracker;
@@ -144,6 +143,13 @@ impl Engine {
         engines.remove(0)
     }
 
+    fn url(&self, file: &std::path::Path) -> String {
+        match self {
+            Self::Sqlite => format!("sqlite://{}", file.display()),
+            Self::Postgres(database) => database.url.clone(),
+        }
+    }
+
     fn location(&self, file: &std::path::Path) -> Location {
         match self {
             Self::Sqlite => Location::Sqlite {
@@ -209,7 +215,8 @@ pub(crate) struct World {
     pub(crate) node: Arc<TestNode>,
     pub(crate) grants: Arc<TestGrants>,
     pub(crate) fixture: Fixture,
-    file: PathBuf,
+    /// The address of the chain store.
+    database: String,
     policy: Arc<Mutex<Option<Arc<Snapshot>>>>,
     state: ExplorerState,
     app: Router,
@@ -326,7 +333,7 @@ impl World {
             node,
             grants,
             fixture,
-            file,
+            database: engine.url(&file),
             policy,
             app: router(state.clone()),
             state,
@@ -352,6 +359,19 @@ impl World {
         self.validated.set(&self.chain);
     }
 
+    /// Puts back a database with these blocks, whose generation is this one.
+    pub(crate) async fn put_back(&mut self, blocks: Vec<BlockData>, generation: u64) {
+        self.writer.wipe().await.unwrap();
+        self.chain.clear();
+        self.append(blocks).await;
+        self.tamper(&format!("UPDATE chain_state SET generation = {generation}"))
+            .await;
+    }
+
+    pub(crate) async fn generation(&self) -> u64 {
+        self.state.store.reader().await.unwrap().progress().generation
+    }
+
     /// Replaces the blocks from this one on.
     pub(crate) async fn reorganize(&mut self, from: u64, blocks: Vec<BlockData>) {
         self.chain.retain(|block| block.block.number < from);
@@ -362,9 +382,7 @@ impl World {
 
     /// Runs a statement on the chain store, behind its back.
     pub(crate) async fn tamper(&self, sql: &str) {
-        let database = sea_orm::Database::connect(format!("sqlite://{}", self.file.display()))
-            .await
-            .unwrap();
+        let database = sea_orm::Database::connect(&self.database).await.unwrap();
         let changed = sea_orm::ConnectionTrait::execute_unprepared(&database, sql)
             .await
             .unwrap();

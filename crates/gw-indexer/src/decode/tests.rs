@@ -188,6 +188,43 @@ fn x8_an_erc1155_transfer_has_a_row_per_id() {
     );
 }
 
+/// X8: the amount of an ERC-20 transfer is the first word of its data, whatever follows it.
+#[test]
+fn x8_the_amount_of_an_erc20_transfer_is_the_first_word() {
+    let [alice, bob] = [ALICE, BOB].map(|address| address.into_word());
+    for rest in [vec![], vec![0xff], vec![0xff; 32], vec![0xff; 100]] {
+        let data = [number(7).to_vec(), rest].concat();
+        let transaction = with_logs(&[log(&[TRANSFER, alice, bob], json!(Bytes::from(data)))]);
+        let [transfer] = transaction.transfers.as_slice() else {
+            panic!("{transaction:?}");
+        };
+        assert_eq!((transfer.value, transfer.token_id), (U256::from(7), None));
+        assert_eq!((transfer.from, transfer.to), (ALICE, BOB));
+        assert_eq!(transfer.standard, TokenStandard::Erc20);
+    }
+}
+
+/// A time that no column holds is refused, so that it never reads as one before 1970.
+#[test]
+fn x1_a_time_that_is_out_of_range_is_refused() {
+    let at = |timestamp: &str| {
+        let mut block = header();
+        block["timestamp"] = json!(timestamp);
+        block["transactions"] = json!([transaction_json()]);
+        let receipts = json!([receipt_json(&[])]).to_string();
+        let content = BlockContent::parse(&block.to_string(), &receipts, None).unwrap();
+        decode(&content, &BTreeMap::new()).map(|data| data.block.timestamp)
+    };
+    assert_eq!(at("0x7fffffffffffffff"), Ok(i64::MAX));
+    for out_of_range in ["0x8000000000000000", "0xffffffffffffffff", "0x10000000000000000"] {
+        assert_eq!(
+            at(out_of_range),
+            Err(DecodeError::OutOfRange("timestamp")),
+            "{out_of_range}"
+        );
+    }
+}
+
 #[test]
 fn x8_a_malformed_transfer_stays_a_log() {
     let [alice, bob] = [ALICE, BOB].map(|address| address.into_word());
@@ -198,7 +235,7 @@ fn x8_a_malformed_transfer_stays_a_log() {
     let logs = [
         log(&[TRANSFER, alice, bob], json!("0x")),
         log(&[TRANSFER, alice, bob], json!("0x05")),
-        log(&[TRANSFER, alice, bob], data(&[number(1), number(2)])),
+        log(&[TRANSFER, alice, bob], json!(Bytes::from(vec![1; 31]))),
         log(&[TRANSFER, alice, dirty], data(&[number(1)])),
         log(&[TRANSFER, alice], data(&[number(1)])),
         log(&[TRANSFER], data(&[alice, bob, number(1)])),

@@ -20,7 +20,7 @@ struct Moved {
     items: Vec<(Option<U256>, U256)>,
 }
 
-/// The transfers of a log, one per token id. A log whose topics or data are not exactly those of a transfer has none.
+/// The transfers of a log, one per token id. A log whose topics or data are not those of a transfer has none.
 pub(super) fn transfers(log: &Log) -> Vec<TokenTransfer> {
     let Some(moved) = moved(log) else {
         return Vec::new();
@@ -41,8 +41,8 @@ pub(super) fn transfers(log: &Log) -> Vec<TokenTransfer> {
 fn moved(log: &Log) -> Option<Moved> {
     let (standard, from, to, items) = match *log.topics.as_slice() {
         [TRANSFER, from, to] => {
-            let value = <[u8; 32]>::try_from(log.data.as_ref()).ok()?;
-            let items = vec![(None, U256::from_be_bytes(value))];
+            // The amount is the first word; what follows it is the token's own.
+            let items = vec![(None, word(&log.data, 0)?)];
             (TokenStandard::Erc20, from, to, items)
         }
         [TRANSFER, from, to, token_id] if log.data.is_empty() => {

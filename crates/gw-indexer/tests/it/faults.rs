@@ -137,3 +137,74 @@ async fn x12_work_that_fails_is_done_later() {
     assert!(failures.load(Ordering::SeqCst) > 60);
     assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
 }
+
+/// X7: a node that lists no transactions, or some, of a block is asked again; nothing half is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn x7_half_an_answer_delays_its_block_and_changes_nothing() {
+    let (database, fresh) = (Database::sqlite(), Database::sqlite());
+    let anvil = anvil();
+    let chain = Chain::new(anvil.url());
+    let contracts = chain.deploy_contracts().await;
+    chain.one_block(&contracts).await;
+    let halved = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&halved);
+    let relay = LossyRelay::to(anvil.url(), move |method, result| {
+        let transactions = result.get("transactions").and_then(Value::as_array)?;
+        if method != "eth_getBlockByNumber" || transactions.is_empty() || !transactions[0].is_object() {
+            return None;
+        }
+        // Of three answers, the first lists nothing and the second lacks the last transaction.
+        let kept = match counter.fetch_add(1, Ordering::SeqCst) % 3 {
+            0 => 0,
+            1 => transactions.len() - 1,
+            _ => return None,
+        };
+        let mut block = result.clone();
+        block["transactions"] = transactions[..kept].to_vec().into();
+        Some(Loss::Result(block))
+    })
+    .await;
+    let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
+    let (number, hash) = chain.rpc.head().await;
+    running.reaches(&database, number, &hash).await;
+    running.end().await;
+    assert!(halved.load(Ordering::SeqCst) > 6);
+    assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
+}
+
+/// X7: a block that was stored from half an answer is repaired by a request to read it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn x7_a_stored_half_of_a_block_is_repaired() {
+    for (database, fresh) in Database::pairs() {
+        let anvil = anvil();
+        let chain = Chain::new(anvil.url());
+        let contracts = chain.deploy_contracts().await;
+        chain.one_block(&contracts).await;
+        chain.send_transactions(&contracts, 1).await;
+        let store = database.open().await;
+        let running = Running::start(anvil.url(), store.clone(), &database.clock, config()).await;
+        let (number, hash) = chain.rpc.head().await;
+        running.reaches(&database, number, &hash).await;
+        running.end().await;
+        let whole = store.reader().await.unwrap();
+        let mut rich = None;
+        for number in 0..=number {
+            let data = whole.find_block_data(number).await.unwrap().unwrap();
+            if data.transactions.len() > 2 {
+                rich = Some(data);
+            }
+        }
+        drop(whole);
+        let mut half = rich.expect("a block with several transactions");
+        half.transactions.truncate(1);
+        let writer = store.writer("test").await.unwrap();
+        assert!(writer.replace_block(&half).await.unwrap());
+        assert!(store.request_block(half.block.number).await.unwrap());
+        writer.release().await.unwrap();
+        drop(writer);
+        let running = Running::start(anvil.url(), store.clone(), &database.clock, config()).await;
+        running.reaches(&database, number, &hash).await;
+        running.end().await;
+        assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
+    }
+}

@@ -8,7 +8,7 @@ use crate::{
     error::NodeError,
     head::{Block, to_u64},
 };
-use alloy_primitives::Bloom;
+use alloy_primitives::{Bloom, b256};
 use gw_evm::trace::{CallTree, transactions};
 use gw_types::{Address, B256, Bytes, U256};
 use serde::Deserialize;
@@ -208,10 +208,14 @@ pub(super) fn parse_receipts(text: &str) -> Result<Vec<Option<ReceiptContent>>, 
     Ok(receipts.unwrap_or_default())
 }
 
+/// The root of a trie without entries: of the transactions and receipts of an empty block.
+const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
+
 /// Joins each transaction with its receipt.
 ///
 /// # Errors
-/// [`ReadError::MissingReceipt`] if there is none, [`ReadError::OtherBlock`] if it is of another block, and
+/// [`ReadError::MissingReceipt`] if there is none, [`ReadError::OtherBlock`] if it is of another block,
+/// [`ReadError::OtherTransactions`] if the header contradicts the list of transactions or their gas, and
 /// [`ReadError::OtherLogs`] if the logs are not those of the bloom filters (X7).
 pub(super) fn with_receipts(
     header: &HeaderContent,
@@ -238,8 +242,25 @@ pub(super) fn with_receipts(
         .zip(receipts)
         .map(join)
         .collect::<Result<_, _>>()?;
+    check_transactions(header, &mined)?;
     check_bloom(header.logs_bloom, mined.iter().flat_map(|mined| &mined.receipt.logs))?;
     Ok(mined)
+}
+
+/// Compares the transactions with the header: a half answer lacks some, or all. A zero root proves nothing, because
+/// some nodes do not keep one.
+///
+/// # Errors
+/// [`ReadError::OtherTransactions`] if the list is empty although a root is that of a list with entries, or if the
+/// receipts do not add up to the gas of the block.
+fn check_transactions(header: &HeaderContent, mined: &[MinedTransaction]) -> Result<(), ReadError> {
+    let has_entries = |root: B256| root != EMPTY_ROOT && root != B256::ZERO;
+    let is_hollow = mined.is_empty() && (has_entries(header.transactions_root) || has_entries(header.receipts_root));
+    let gas = (mined.iter()).try_fold(U256::ZERO, |gas, mined| gas.checked_add(mined.receipt.gas_used));
+    if is_hollow || gas != Some(header.gas_used) {
+        return Err(ReadError::OtherTransactions);
+    }
+    Ok(())
 }
 
 /// Compares logs with their bloom filter. An empty filter proves nothing, because some nodes do not keep one.

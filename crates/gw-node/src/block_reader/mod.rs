@@ -5,7 +5,8 @@
 //! `cargo xtask layers` checks this. What a viewer sees of the stored rows is decided in `gw-policy`.
 //!
 //! Invariants:
-//! - A block without one of its receipts is an error, never a block with a guessed receipt (X7).
+//! - A block without one of its receipts is an error, never a block with a guessed receipt (X7); so is a block whose
+//!   header stands for other transactions than the node lists.
 //! - A block that cannot be traced is a block without call trees, which is not the same as a block without frames.
 //! - Code runs only in a traced view call, whose result names every account that it may depend on (HD26).
 
@@ -53,6 +54,10 @@ pub enum ReadError {
     /// The node does not have the receipt of a transaction of the block (X7).
     #[error("the node has no receipt of a transaction of the block")]
     MissingReceipt,
+    /// The transactions are not those of the header: the list is empty although a root of the header is not, or the
+    /// gas of the receipts is not that of the block (X7).
+    #[error("the node answered with other transactions than those that the header of the block stands for")]
+    OtherTransactions,
     /// The logs of the receipts are not those of the bloom filter of the receipt or of the block (X7).
     #[error("the node answered with other logs than those in the bloom filters of the block")]
     OtherLogs,
@@ -68,7 +73,7 @@ impl FailoverError for ReadError {
     fn is_transport_failure(&self) -> bool {
         match self {
             Self::Node(error) => error.is_transport_failure(),
-            Self::MissingReceipt | Self::OtherLogs | Self::OtherBlock => false,
+            Self::MissingReceipt | Self::OtherTransactions | Self::OtherLogs | Self::OtherBlock => false,
         }
     }
 }

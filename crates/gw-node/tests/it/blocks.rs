@@ -149,9 +149,8 @@ async fn scripted(
         let result = match call.method.as_str() {
             "eth_getBlockByNumber" => {
                 let mut block = block(7, BLOCK);
-                if let Some(member) = block.get_mut("transactions") {
-                    *member = json!(transactions);
-                }
+                block["transactions"] = json!(transactions);
+                block["gasUsed"] = json!(format!("{:#x}", 0x5208 * count));
                 block
             }
             "eth_getBlockReceipts" => json!((0..count).map(|index| receipt(&hash(index), BLOCK)).collect::<Vec<_>>()),
@@ -253,6 +252,48 @@ async fn x7_a_missing_or_foreign_receipt_is_an_error() {
     };
     let (_fake, reader) = scripted(1, foreign).await;
     assert!(matches!(reader.block(7).await, Err(ReadError::OtherBlock)));
+}
+
+/// X7: half an answer, or a hollow one, is not a block: the header says that there is more.
+#[tokio::test]
+async fn x7_transactions_that_are_not_those_of_the_header_are_an_error() {
+    let empty = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";
+    let (zero, other) = (format!("{:#x}", B256::ZERO), format!("{:#x}", B256::repeat_byte(4)));
+    let (one, two, none) = ("0x5208", "0xa410", "0x0");
+    for (listed, gas, transactions_root, receipts_root, is_accepted) in [
+        (0, none, empty, empty, true),
+        (0, none, &zero, &zero, true),
+        (0, none, &other, empty, false),
+        (0, none, empty, &other, false),
+        (0, one, empty, empty, false),
+        (1, one, &other, &other, true),
+        (1, two, &other, &other, false),
+        (2, two, &other, &other, true),
+        (2, one, &other, &other, false),
+    ] {
+        let case = format!("{listed} {gas} {transactions_root} {receipts_root}");
+        let header = (gas.to_owned(), transactions_root.to_owned(), receipts_root.to_owned());
+        let answer = move |call: &Received| {
+            (call.method == "eth_getBlockByNumber").then(|| {
+                let mut block = block(7, BLOCK);
+                let transaction = |index: usize| {
+                    json!({"hash": hash(index), "from": SENDER, "to": SENDER, "value": "0x0", "gas": "0x5208",
+                        "gasPrice": "0x1", "nonce": "0x0", "type": "0x0", "input": "0x", "blockHash": BLOCK})
+                };
+                block["transactions"] = (0..listed).map(transaction).collect();
+                block["gasUsed"] = json!(header.0);
+                block["transactionsRoot"] = json!(header.1);
+                block["receiptsRoot"] = json!(header.2);
+                NodeReply::Result(block)
+            })
+        };
+        let (_fake, reader) = scripted(listed, answer).await;
+        match reader.block(7).await {
+            Ok(Some(_)) if is_accepted => {}
+            Err(ReadError::OtherTransactions) if !is_accepted => {}
+            result => panic!("{case}: {result:?}"),
+        }
+    }
 }
 
 #[tokio::test]

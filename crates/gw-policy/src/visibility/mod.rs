@@ -90,6 +90,13 @@ impl<'s> Viewer<'s> {
         self
     }
 
+    /// Whether the user has rights in this organization: an active membership that the user accepted (HD32).
+    #[must_use]
+    pub fn is_member_of(&self, org: OrgId) -> bool {
+        let principal = self.user.principal.as_ref();
+        principal.is_some_and(|principal| principal.rights_in(org).is_some())
+    }
+
     /// Restricts the viewer to own transactions, if the argument is `true` (HD17).
     #[must_use]
     pub fn own_transactions_only(mut self, own_transactions_only: bool) -> Self {

@@ -12,7 +12,7 @@ use crate::{
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 use gw_chain_store::{ChainStore, ChainStoreConfig, ChainStoreError, ChainWriter, Location, OtherChain, StoreStatus};
-use gw_indexer::{Indexer, IndexerProgress};
+use gw_indexer::{Indexer, IndexerProgress, find_block_problem};
 use gw_node::Node;
 use gw_types::{Clock as _, Timestamp};
 use serde_json::json;
@@ -246,28 +246,39 @@ struct Chain {
     /// Why there is no head.
     error: Option<String>,
     chain_id: Option<u64>,
+    /// A block that cannot be indexed, and why.
+    stuck_at: Option<(u64, String)>,
 }
 
-async fn ask_node(config: &IndexerConfig) -> Chain {
+/// Asks the node for its newest block, and whether the `next` block can be indexed.
+async fn ask_node(config: &IndexerConfig, next: Option<u64>) -> Chain {
     let ask = async {
         let node = node::connect_indexer(&config.node, config.answer_bytes).await?;
-        Ok::<_, anyhow::Error>((node.chain_id(), head_of(&node).await))
+        let (chain_id, head) = (node.chain_id(), head_of(&node).await);
+        let stuck_at = match next.filter(|next| *next <= head) {
+            Some(next) => find_block_problem(node, next).await.map(|problem| (next, problem)),
+            None => None,
+        };
+        Ok::<_, anyhow::Error>((chain_id, head, stuck_at))
     };
     match timeout(HEAD_WAIT, ask).await {
-        Ok(Ok((chain_id, head))) => Chain {
+        Ok(Ok((chain_id, head, stuck_at))) => Chain {
             head: Some(head),
             error: None,
             chain_id: Some(chain_id),
+            stuck_at,
         },
         Ok(Err(error)) => Chain {
             head: None,
             error: Some(causes(&error)),
             chain_id: None,
+            stuck_at: None,
         },
         Err(_) => Chain {
             head: None,
             error: Some("the node did not answer in time".to_owned()),
             chain_id: None,
+            stuck_at: None,
         },
     }
 }
@@ -282,8 +293,9 @@ async fn head_of(node: &Node) -> u64 {
 }
 
 async fn status(config: &IndexerConfig, as_json: bool, max_lag: u64) -> Result<ExitCode, ServeError> {
-    let (status, chain) = tokio::join!(read_status(&config.location), ask_node(config));
-    let status = status?;
+    let status = read_status(&config.location).await?;
+    let head = status.as_ref().and_then(|status| status.head.as_ref());
+    let chain = ask_node(config, head.map(|head| head.number.saturating_add(1))).await;
     let target = chain
         .head
         .map(|head| head.saturating_sub(config.explorer.confirmations));
@@ -333,6 +345,9 @@ fn findings(status: Option<&StoreStatus>, chain: &Chain, target: Option<u64>, ma
     }
     if let Some(lag) = lag(status, target).filter(|lag| *lag > max_lag) {
         findings.push(format!("the index is {lag} blocks behind the chain"));
+    }
+    if let Some((block, problem)) = &chain.stuck_at {
+        findings.push(format!("block {block} cannot be indexed and is tried again: {problem}"));
     }
     match &status.lease {
         None => findings.push("no process indexes".to_owned()),
@@ -468,6 +483,7 @@ mod tests {
             head,
             error: head.is_none().then(|| "away".to_owned()),
             chain_id: head.map(|_| 1337),
+            stuck_at: None,
         }
     }
 
@@ -487,6 +503,15 @@ mod tests {
         assert_eq!(
             findings(None, &chain(Some(1)), Some(1), 100),
             ["there is no index: the database is missing or empty"]
+        );
+        let contradicting = Chain {
+            stuck_at: Some((7, "`timestamp` is out of range".to_owned())),
+            ..chain(Some(7))
+        };
+        assert_eq!(
+            findings(Some(&stored()), &contradicting, Some(7), 100),
+            ["block 7 cannot be indexed and is tried again: `timestamp` is out of range"],
+            "x7"
         );
         let mut status = stored();
         status.lease = None;

@@ -18,6 +18,8 @@ pub struct IndexerConfig {
     pub listen: SocketAddr,
     /// Networks that count as internal, besides the private ranges.
     pub internal_networks: Vec<IpNet>,
+    /// Host names under which it answers, in addition to the local machine and the listener's address.
+    pub internal_hosts: Vec<String>,
     /// Connections to the listener.
     pub connections: u32,
     /// The database.
@@ -61,6 +63,7 @@ impl IndexerConfig {
         Ok(Self {
             listen: settings.get(&var::INTERNAL_BIND_ADDR).unwrap_or(loopback),
             internal_networks: settings.get(&var::TRUSTED_INTERNAL_CIDRS).unwrap_or_default(),
+            internal_hosts: settings.get(&var::INTERNAL_HOSTS).unwrap_or_default(),
             connections: need(settings, &var::MAX_INTERNAL_CONNECTIONS)?,
             location: need(settings, &var::EXPLORER_DATABASE_URL)?,
             database_connections: need(settings, &var::DB_MAX_OPEN_CONNS)?,

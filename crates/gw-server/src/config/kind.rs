@@ -104,6 +104,12 @@ pub static NETWORKS: Kind<Vec<IpNet>> = Kind {
     parse: networks,
 };
 
+/// Host names, without scheme and port.
+pub static HOSTS: Kind<Vec<String>> = Kind {
+    rule: "a comma-separated list of host names such as `gateway` or `gateway.internal`",
+    parse: |text| list(text, host),
+};
+
 /// Any text without a NUL byte. (An empty text counts as unset.)
 pub static PATH: Kind<PathBuf> = Kind {
     rule: "a path",
@@ -458,6 +464,14 @@ fn networks(text: &str) -> Option<Vec<IpNet>> {
             .ok()
             .or_else(|| item.parse::<IpAddr>().ok().map(IpNet::from))
     })
+}
+
+fn host(text: &str) -> Option<String> {
+    let is_label = |label: &str| {
+        let mut bytes = label.bytes();
+        !label.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    text.split('.').all(is_label).then(|| text.to_ascii_lowercase())
 }
 
 fn is_web(url: &Url) -> bool {

@@ -121,6 +121,8 @@ pub struct EdgeConfig {
     pub trusted_proxies: Vec<IpNet>,
     /// Networks that count as internal, in addition to the private ranges.
     pub internal_networks: Vec<IpNet>,
+    /// Host names under which internal routes answer, in addition to the local machine and the listener's address.
+    pub internal_hosts: Vec<String>,
 }
 
 /// Rate, connection and concurrency limits.
@@ -431,6 +433,7 @@ impl Config {
                 origins: origins(settings, &base_url, environment)?,
                 trusted_proxies: settings.get(&var::TRUSTED_PROXIES).unwrap_or_default(),
                 internal_networks: settings.get(&var::TRUSTED_INTERNAL_CIDRS).unwrap_or_default(),
+                internal_hosts: settings.get(&var::INTERNAL_HOSTS).unwrap_or_default(),
             },
             limits: Limits {
                 connections: need(settings, &var::MAX_CONNECTIONS)?,

@@ -97,10 +97,11 @@ pub fn is_declared(name: &str) -> bool {
 /// The variables of the commands that need the chain and the explorer's database alone: `ledger-gateway indexer`,
 /// `explorer reindex` and `explorer status`.
 pub fn indexer_all() -> impl Iterator<Item = &'static dyn Entry> {
-    let shared: [&'static dyn Entry; 22] = [
+    let shared: [&'static dyn Entry; 23] = [
         &ENVIRONMENT,
         &PORT,
         &INTERNAL_BIND_ADDR,
+        &INTERNAL_HOSTS,
         &TRUSTED_INTERNAL_CIDRS,
         &MAX_INTERNAL_CONNECTIONS,
         &ANSWER_BYTES_MAX,

@@ -65,6 +65,10 @@ const BROKEN: &[(&str, &[&str])] = &[
         "CORS_ALLOWED_ORIGINS",
         &["app.example", "https://app.example/path", "https://app.example,,"],
     ),
+    (
+        "INTERNAL_HOSTS",
+        &["http://gateway", "gateway:9090", "gateway,,metrics", "*.internal", "."],
+    ),
     ("TRUSTED_PROXIES", &["10.0.0.0/33", "proxy"]),
     ("TRUSTED_INTERNAL_CIDRS", &["10.0.0.0/-1", "all"]),
     ("MAX_CONCURRENT_REQUESTS", &["many", "0", "100001"]),

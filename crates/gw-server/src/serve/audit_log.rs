@@ -8,10 +8,14 @@ use super::{
     trust,
 };
 use crate::{
+    config::Config,
     trust::{AuditTrust, HeadsFile},
     workers::{OutboxAlarm, SealingHealth},
 };
-use gw_audit::verify::{Finding, FindingKind};
+use gw_audit::{
+    SecurityKind,
+    verify::{Finding, FindingKind},
+};
 use gw_journal::{Journal, Recovery};
 use gw_store::Feed;
 use std::sync::Arc;
@@ -67,6 +71,17 @@ impl AuditLog {
             health: Arc::default(),
         };
         Ok((audit_log, recovery))
+    }
+
+    /// Records that administrators see their members' transactions in the explorer (K10), if this is configured.
+    ///
+    /// # Errors
+    /// If the journal accepts no record.
+    pub(super) fn record_audited_rows(&self, config: &Config) -> anyhow::Result<()> {
+        if config.policy_settings.org_admin_view_user_txs && config.explorer.database.is_some() {
+            journal::record_event(&self.journal, SecurityKind::AuditedRowsEnabled, 0, None)?;
+        }
+        Ok(())
     }
 
     /// From now on, records each jump of a clock that `feed` notices.

@@ -485,7 +485,12 @@ fn record_lost(journal: &Journal, stream: Stream, range: &Range<u64>, cause: &st
 
 /// Appends a security event about the journal to the journal, or keeps it until there is room: the start on a full disk
 /// has to succeed, because sealing makes the room.
-fn record_event(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String>) -> anyhow::Result<()> {
+pub(super) fn record_event(
+    journal: &Journal,
+    kind: SecurityKind,
+    count: u64,
+    reason: Option<String>,
+) -> anyhow::Result<()> {
     let mut event = SecurityEvent::new(kind);
     (event.count, event.reason) = (Some(count), reason.map(Into::into));
     let is_written = journal.append_or_keep(event).context("the journal accepts no record")?;

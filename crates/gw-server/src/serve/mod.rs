@@ -35,7 +35,7 @@ pub(crate) use fault::{ServeError, causes};
 pub(crate) use journal::CLUSTER;
 
 use crate::{
-    config::{Config, Operation},
+    config::{Config, EdgeConfig, Operation},
     listener::Connections,
     signal::Interrupt,
     telemetry::{self, Metrics},
@@ -48,7 +48,7 @@ use conditions::Conditions;
 use explorer::{ExplorerApi, Unavailable};
 use gateway::Gateway;
 use gw_crypto::KeyCipher;
-use gw_http::HttpContext;
+use gw_http::{HttpContext, InternalHosts};
 use gw_store::{BootClock, Feed, FeedTiming, Store};
 use listeners::Listeners;
 use ready::{ReadyDetail, ReadyState};
@@ -78,6 +78,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     let (audit_log, recovery) = AuditLog::open(&setup, &storage, outbox_alarm).await?;
     let http_context = http_context::http_context(&setup.config, &setup.secrets, &setup.platform, &feed)?;
     audit_log.record_clock_jumps(&feed);
+    audit_log.record_audited_rows(&setup.config)?;
 
     let tasks = TaskTracker::new();
     let explorer = explorer_api(&setup.config, &http_context, &audit_log, &tasks);
@@ -94,6 +95,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     let ready = ReadyState {
         readiness: Arc::clone(&readiness),
         http_context: Arc::clone(&http_context),
+        hosts: Arc::new(internal_hosts(&setup.config.edge)),
         detail: ReadyDetail::PrivateNetwork,
     };
 
@@ -133,6 +135,14 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
     sealer.end().await;
     storage.close().await;
     result
+}
+
+/// The hosts under which internal routes answer. If they are on the public listener, its public name is one.
+fn internal_hosts(edge: &EdgeConfig) -> InternalHosts {
+    let public = edge.internal.is_none().then(|| edge.origins.base.name().to_owned());
+    let names = edge.internal_hosts.iter().cloned().chain(public);
+    let listener = edge.internal.unwrap_or(edge.listen);
+    InternalHosts::new(listener.ip(), names).with_pages(Arc::new(edge.origins.clone()))
 }
 
 /// The data API of the explorer, which has no index yet.

@@ -1,9 +1,9 @@
 //! Readiness (`GET /ready`) and liveness (`GET /health`) of this instance.
 
 use axum::{Json, extract::State, response::IntoResponse};
-use gw_http::{HttpContext, client};
+use gw_http::{HttpContext, InternalHosts, client};
 use gw_node::{NodeState, NodeStatus, TraceForm};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
@@ -231,6 +231,8 @@ pub(crate) async fn health() -> Json<Health> {
 pub(crate) struct ReadyState {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) http_context: Arc<HttpContext>,
+    /// The hosts under which internal routes answer, and details are shown.
+    pub(crate) hosts: Arc<InternalHosts>,
     pub(crate) detail: ReadyDetail,
 }
 
@@ -264,6 +266,7 @@ impl ReadyState {
     responses((status = 200, body = Report), (status = 400), (status = 503, body = Report)))]
 pub(crate) async fn ready(
     State(state): State<ReadyState>,
+    uri: Uri,
     extensions: http::Extensions,
     headers: HeaderMap,
 ) -> impl IntoResponse {
@@ -277,9 +280,9 @@ pub(crate) async fn ready(
     let shows_detail = match state.detail {
         ReadyDetail::Never => false,
         ReadyDetail::PrivateNetwork => {
-            http_context
-                .network
-                .admits(&http_context.proxies, client::peer(&extensions), &headers)
+            let peer = client::peer(&extensions);
+            http_context.network.admits(&http_context.proxies, peer, &headers)
+                && state.hosts.check(&uri, &headers).is_ok()
         }
     };
     if !shows_detail {

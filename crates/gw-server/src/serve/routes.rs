@@ -13,8 +13,8 @@ use axum::{
     routing::get,
 };
 use gw_http::{
-    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, known_queries, method_not_allowed,
-    private_only, route_not_found,
+    ApiError, Correlate, Cors, HttpContext, KnownQueries, SecureHeaders, internal_hosts_only, known_queries,
+    method_not_allowed, private_only, route_not_found,
 };
 use http::{HeaderValue, header};
 use std::{any::Any, sync::Arc};
@@ -40,6 +40,8 @@ pub(super) fn listener_routers(
     has_internal: bool,
 ) -> ListenerRouters {
     let http_context = Arc::clone(&ready.http_context);
+    // Callers of the admin API have a token of their own. On the public listener they use its public name.
+    let hosts_only = |routes: Router| routes.layer(from_fn_with_state(Arc::clone(&ready.hosts), internal_hosts_only));
     let probes = |ready: ReadyState| {
         Router::new()
             .route("/health", get(ready::health))
@@ -49,18 +51,18 @@ pub(super) fn listener_routers(
                 known_queries,
             ))
     };
-    let internal = Router::new()
+    let metrics = Router::new()
         .route("/metrics", get(render).with_state(metrics))
-        .layer(from_fn_with_state(Arc::clone(&http_context), private_only))
-        .merge(features.admin);
+        .layer(from_fn_with_state(Arc::clone(&http_context), private_only));
     let public = probes(ready.clone().for_public(has_internal))
         .route("/openapi.json", get(move || api_document(Arc::clone(&api))))
         .merge(features.public);
     let public = if has_internal {
         public
     } else {
-        public.merge(internal.clone())
+        public.merge(hosts_only(metrics.clone())).merge(features.admin.clone())
     };
+    let internal = hosts_only(metrics.merge(features.admin));
     let with_layers = |routes: Router| with_common_layers(routes.fallback(route_not_found), &http_context);
     ListenerRouters {
         public: with_layers(public),

@@ -310,7 +310,40 @@ fn check_refusals(indexer: &Running) {
         assert_eq!(status("GET", of_viewers, &[]), 404, "{of_viewers}");
     }
     // E7: forwarded by a proxy, from wherever.
-    assert_eq!(status("GET", "/blocks", &[("X-Forwarded-For", "127.0.0.1")]), 403);
+    for forwarded in [
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Real-IP",
+        "Forwarded",
+        "X-Original-URL",
+    ] {
+        assert_eq!(
+            status("GET", "/blocks", &[(forwarded, "127.0.0.1")]),
+            403,
+            "{forwarded}"
+        );
+    }
+    // HD16: a page whose host name leads here (DNS rebinding), and a page of another origin.
+    let own = format!("127.0.0.1:{}", indexer.port);
+    for (headers, expected) in [
+        (
+            &[("Host", "attacker.example"), ("Sec-Fetch-Site", "same-origin")][..],
+            403,
+        ),
+        (&[("Origin", "https://attacker.example")][..], 403),
+        (&[("Sec-Fetch-Site", "same-site")][..], 403),
+        (&[("Host", "localhost"), ("Host", "attacker.example")][..], 400),
+        (&[("Host", &own)][..], 200),
+    ] {
+        assert_eq!(status("GET", "/blocks", headers), expected, "{headers:?}");
+        let metrics = request(indexer.port, "GET", "/metrics", headers, "");
+        assert_eq!(metrics.status, expected, "{headers:?}");
+        assert_eq!(
+            request(indexer.port, "GET", "/ready", headers, "").status,
+            200,
+            "{headers:?}"
+        );
+    }
 }
 
 /// E2, E3, X2: an explorer in direct mode reads from the indexer, both as processes.

@@ -216,11 +216,14 @@ pub(crate) fn change_database(file: &str, sql: &str) {
     assert!(status.is_ok_and(|exit| exit.success()), "{sql}");
 }
 
-/// Sends one request to a port of this machine.
+/// Sends one request to a port of this machine; for `localhost`, unless the headers name hosts.
 pub(crate) fn request(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connected");
     stream.set_read_timeout(Some(TIMEOUT)).expect("set");
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        text.push_str("Host: localhost\r\n");
+    }
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }

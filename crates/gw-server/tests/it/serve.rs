@@ -72,6 +72,52 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
     assert_eq!(outside.body, r#"{"status":"ready","draining":false}"#);
 }
 
+/// HD16: a page whose host name leads here (DNS rebinding), and a page of another origin, read nothing internal.
+#[test]
+fn hd16_a_web_page_reads_nothing_internal() {
+    let node = anvil();
+    let internal = port::reserve();
+    let bind = format!("127.0.0.1:{internal}");
+    let two = Serving::start(
+        node.url(),
+        &[("INTERNAL_BIND_ADDR", &bind), ("INTERNAL_HOSTS", "metrics.internal")],
+    )
+    .ready();
+    let one = Serving::start(node.url(), &[]).ready();
+    let rebound = [("Host", "attacker.example"), ("Sec-Fetch-Site", "same-origin")];
+    let foreign = [("Origin", "https://attacker.example")];
+    let linked = [("Sec-Fetch-Site", "cross-site")];
+    let twice = [("Host", "localhost"), ("Host", "localhost")];
+    for (headers, status) in [
+        (&rebound[..], 403),
+        (&foreign[..], 403),
+        (&linked[..], 403),
+        (&twice[..], 400),
+        (&[("Host", "metrics.internal")][..], 200),
+        (&[("Host", &bind)][..], 200),
+        (&[("Host", "10.0.0.1")][..], 403),
+    ] {
+        let shown = request(internal, "GET", "/metrics", headers, "");
+        assert_eq!(shown.status, status, "{headers:?}: {}", shown.body);
+        let ready = request(internal, "GET", "/ready", headers, "");
+        assert_eq!(
+            ready.body.contains("dependencies"),
+            status == 200,
+            "{headers:?}: {}",
+            ready.body
+        );
+        assert_eq!(ready.status, 200, "{headers:?}");
+    }
+    for headers in [&rebound[..], &foreign[..], &linked[..]] {
+        assert_eq!(one.request("GET", "/metrics", headers, "").status, 403, "{headers:?}");
+        let ready = one.request("GET", "/ready", headers, "");
+        assert!(!ready.body.contains("dependencies"), "{headers:?}: {}", ready.body);
+        let admin = request(internal, "GET", "/api/v1/admin/orgs", headers, "");
+        assert_eq!(admin.status, 403, "{headers:?}");
+    }
+    drop(two);
+}
+
 /// RTO9: the details of readiness stay internal even before the node is reached for the first time.
 #[test]
 fn rto9_readiness_detail_stays_inside_while_starting() {

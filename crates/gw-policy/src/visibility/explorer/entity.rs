@@ -42,6 +42,14 @@ impl Viewer<'_> {
         self.is_visible_side(address, Moment::Now, Level::Full)
     }
 
+    /// Whether balance, code and contract of an address are shown: those of an address that the viewer may look up, and
+    /// those of a precompile or of shared infrastructure, as on `/rpc`. Such a utility has no lists, counts or
+    /// statistics (HD9).
+    #[must_use]
+    pub fn opens_account(&self, address: Address) -> bool {
+        self.opens_address(address) || self.is_open_utility(address)
+    }
+
     /// The blocks whose rows the lists of an address contain. In other blocks the address is masked, so that a list
     /// would tell in which rows it stands (HD1, HD41).
     #[must_use]
@@ -88,9 +96,9 @@ impl Viewer<'_> {
         creator: Address,
         creation: &TransactionEntry<'_>,
     ) -> Option<ContractVisibility> {
-        self.opens_address(contract).then(|| ContractVisibility {
+        self.opens_account(contract).then(|| ContractVisibility {
             creator: self.address_entry(creator, creation.row.moment),
-            creation_tx: self.survival(creation).is_some_and(|survival| survival.shows_hash()),
+            creation_tx: self.shows_hash_of(creation),
         })
     }
 

@@ -108,6 +108,12 @@ impl Viewer<'_> {
         })
     }
 
+    /// Whether rows that belong to a transaction show its hash: the transaction survives with its hash (R18, K12).
+    #[must_use]
+    pub fn shows_hash_of(&self, transaction: &TransactionEntry<'_>) -> bool {
+        self.survival(transaction).is_some_and(TransactionSurvival::shows_hash)
+    }
+
     /// Why the transaction survives; `None` if it does not.
     pub(super) fn survival(&self, entry: &TransactionEntry<'_>) -> Option<TransactionSurvival> {
         let row = &entry.row;

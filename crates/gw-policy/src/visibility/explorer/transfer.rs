@@ -86,7 +86,7 @@ impl Viewer<'_> {
             from,
             to,
             amounts: !shown.is_masked(self.policy_settings().alias_strip),
-            tx_hash: self.survival(transaction).is_some_and(|survival| survival.shows_hash()),
+            tx_hash: self.shows_hash_of(transaction),
             is_audited: shown.is_audited(),
         })
     }

@@ -65,7 +65,7 @@ registry! {
     /// Keeps transactions with two hidden sides for organization administrators (K10). For the explorer.
     ORG_ADMIN_VIEW_USER_TXS: bool = Variable::new(Policy, &kind::BOOL)
         .default("false")
-        .rule("the access record of each request that shows one names audited rows; no audit entry is written yet");
+        .rule("each answer that shows one leaves a security event, and the start of the service too");
     /// The `admin` claim gives access to all contracts of its organization (K11).
     ADMIN_CLAIM_SEES_ALL: bool = Variable::new(Policy, &kind::BOOL).default("true");
     /// Display of a transaction with both sides hidden but a visible token transfer (K12). For the explorer.
