@@ -107,7 +107,8 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
-        schema::check_indexes(&self.inner.pools, limit).await
+        let pools = &self.inner.pools;
+        schema::check_indexes(pools, migration::POLICY.for_engine(pools.engine), limit).await
     }
 
     /// Whether there is room for writes, as far as known: false after a write failed for lack of room, until

@@ -456,7 +456,7 @@ impl AuditStore {
     /// # Errors
     /// If the database does not answer.
     pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
-        schema::check_indexes(&self.pools, limit).await
+        schema::check_indexes(&self.pools, migration::AUDIT.for_engine(self.pools.engine), limit).await
     }
 
     /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.

@@ -1,5 +1,7 @@
 //! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations that queue on the epoch row, NOTIFY with the commit.
 
+pub(super) mod indexes;
+
 use super::{
     CHANNEL, Engine, Pool, Pools,
     liveness::{Liveness, soon},
@@ -243,7 +245,7 @@ pub(super) fn may_rewrite(table: &str) -> String {
 /// sequences, and the functions and operators, which could replace those of the system in a statement. Reads the
 /// catalog alone, so that each role sees every object. Leaves out what differs between versions of the server (NOT NULL
 /// constraints since version 18; the columns tell), objects that an administrator's extension brought, and the copy of
-/// an index that is being rebuilt.
+/// an index that is being rebuilt. An index that queries do not use or writes do not maintain differs.
 const OBJECTS: &str = "\
     WITH ours AS (SELECT n.oid, pg_catalog.quote_ident(n.nspname) || '.' AS prefix \
         FROM pg_catalog.pg_namespace n WHERE n.nspname = pg_catalog.current_schema()), \
@@ -283,12 +285,18 @@ const OBJECTS: &str = "\
       || CASE WHEN c.convalidated THEN '' ELSE ' not validated' END \
       FROM tables t JOIN pg_catalog.pg_constraint c ON c.conrelid = t.oid OR (c.confrelid = t.oid AND NOT EXISTS \
         (SELECT 1 FROM tables o WHERE o.oid = c.conrelid)) WHERE c.contype NOT IN ('n', 't') \
-    UNION ALL SELECT t.name, 4, 0, CASE WHEN x.indisvalid THEN line.line \
-        ELSE pg_catalog.regexp_replace(line.line, '_cc(new|old)[0-9]*', '', 'g') END \
+    UNION ALL SELECT t.name, 4, 0, CASE WHEN NOT x.indisvalid AND i.relname ~ copy.suffix AND EXISTS ( \
+          SELECT 1 FROM pg_catalog.pg_index o JOIN pg_catalog.pg_class n ON n.oid = o.indexrelid \
+          WHERE o.indrelid = t.oid AND o.indisvalid \
+          AND n.relname = pg_catalog.regexp_replace(i.relname, copy.suffix, '')) \
+        THEN pg_catalog.regexp_replace(line.line, '_cc(new|old)[0-9]*', '', 'g') \
+        ELSE line.line || CASE WHEN x.indisvalid THEN '' ELSE ' not valid' END \
+          || CASE WHEN x.indisready THEN '' ELSE ' not ready' END \
+          || CASE WHEN x.indislive THEN '' ELSE ' not live' END END \
       FROM tables t JOIN pg_catalog.pg_index x ON x.indrelid = t.oid \
       JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid CROSS JOIN LATERAL (SELECT 'index ' || i.relname || ' on ' \
         || t.name || ': ' || pg_catalog.replace(pg_catalog.pg_get_indexdef(i.oid), ' ON ' || t.prefix, ' ON ') \
-        AS line) line \
+        AS line) line CROSS JOIN (SELECT '_cc(new|old)[0-9]*$' AS suffix) copy \
     UNION ALL SELECT t.name, 5, 0, 'trigger ' || g.tgname || ' on ' || t.name || ': ' \
       || pg_catalog.replace(pg_catalog.replace(pg_catalog.pg_get_triggerdef(g.oid), ' ON ' || t.prefix, ' ON '), \
         ' FUNCTION ' || t.prefix, ' FUNCTION ') \

@@ -340,3 +340,67 @@ async fn rl2_an_index_that_lacks_rows_is_a_fault() {
         "{faults:?}"
     );
 }
+
+/// RL2: an index that was marked "not ready" for a while lacks the rows written meanwhile, for ever, and the server
+/// tells nobody. While it is marked, the mark is a difference of the schema; afterwards the comparison with the rows
+/// finds it, and REINDEX repairs it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_an_index_of_postgresql_that_was_not_ready_is_a_fault() {
+    let Some(world) = World::postgres().await else { return };
+    let audit = world.audit().await;
+    let limit = Duration::from_secs(60);
+    let none = Vec::<String>::new();
+    for name in ["a", "b"] {
+        let mut tx = world.begin().await;
+        let new = NewUser {
+            external_id: did(name),
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
+        tx.create_user(new).await.unwrap();
+        tx.commit().await.unwrap();
+        assert!(audit.take_turn(name, name, gw_types::Seconds(60)).await.unwrap());
+    }
+    assert_eq!(world.store.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+
+    let mark = |column: &str, index: &str, value: bool| {
+        format!("UPDATE pg_catalog.pg_index SET {column} = {value} WHERE indexrelid = '{index}'::regclass")
+    };
+    for (column, word) in [("indisvalid", "valid"), ("indisready", "ready"), ("indislive", "live")] {
+        world.tamper(&[&mark(column, "users_external_id_key", false)]).await;
+        assert_eq!(
+            world.store.schema_differences().await.unwrap(),
+            ["index users_external_id_key on users (changed)"],
+            "not {word}"
+        );
+        let IndexCheck::Faulty(faults) = world.store.check_indexes(limit).await.unwrap() else {
+            panic!("an index that is not {word}")
+        };
+        assert!(faults[0].contains("REINDEX INDEX users_external_id_key"), "{faults:?}");
+        world.tamper(&[&mark(column, "users_external_id_key", true)]).await;
+        assert_eq!(world.store.schema_differences().await.unwrap(), none);
+    }
+
+    // Nobody notices the row that the index lacks, until the rows are compared.
+    let index = "leases_pkey";
+    world.tamper_audit(&mark("indisready", index, false)).await;
+    world
+        .tamper_audit("INSERT INTO leases (name, holder, leased_until) VALUES ('c', 'c', 0)")
+        .await;
+    world.tamper_audit(&mark("indisready", index, true)).await;
+    assert_eq!(audit.schema_differences().await.unwrap(), none);
+    assert_eq!(
+        audit.check_indexes(limit).await.unwrap(),
+        IndexCheck::Faulty(vec![format!(
+            "index {index} of table leases has 2 of 3 rows (repair: REINDEX INDEX {index})"
+        )])
+    );
+    world.tamper_audit(&format!("REINDEX INDEX {index}")).await;
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+    // A rebuild without locks leaves nothing behind, either.
+    world.tamper_audit(&format!("REINDEX INDEX CONCURRENTLY {index}")).await;
+    assert_eq!(audit.schema_differences().await.unwrap(), none);
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+}
