@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
-        let pools = Pools::open(&config.location, config.connections).await?;
+        let pools = Pools::open(&config.location, config.connections, &migration::names::<Migrator>()).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 pools,

@@ -85,7 +85,12 @@ impl AuditStore {
     /// # Errors
     /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
-        let pools = Pools::open(&config.location, config.connections).await?;
+        let pools = Pools::open(
+            &config.location,
+            config.connections,
+            &migration::names::<AuditMigrator>(),
+        )
+        .await?;
         Ok(Self {
             pools,
             config: Arc::new(config),

@@ -204,11 +204,13 @@ impl Pools {
         Ok(())
     }
 
-    pub(crate) async fn open(location: &Location, connections: u32) -> Result<Self, StoreError> {
+    /// Opens a database. On PostgreSQL, `steps` are the names of its migration steps: of several schemas that have a
+    /// table of such steps, the one in which most of these were run has our tables.
+    pub(crate) async fn open(location: &Location, connections: u32, steps: &[String]) -> Result<Self, StoreError> {
         match location {
             Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,
             Location::SqliteReadOnly { file } => sqlite::open_read_only(file).await,
-            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime).await,
+            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime, steps).await,
         }
         .map_err(StoreError::from)
     }

@@ -3,7 +3,7 @@
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
 use gw_store::{
-    IndexCheck, StoreError,
+    Actor, IndexCheck, StoreError,
     audit::OutboxAlarm,
     record::{NewUser, UserPatch},
 };
@@ -302,6 +302,67 @@ async fn rl2_the_search_path_of_the_database_hides_nothing() {
         store.schema_differences().await.unwrap(),
         ["function lie() (added)", "trigger lie on users (added)"]
     );
+}
+
+/// RL2: a schema with tables of the same names, earlier in the search path, does not stop the next start, whatever is
+/// in its table of migration steps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_a_decoy_schema_is_not_taken_for_ours() {
+    for decoy in [
+        "CREATE TABLE evil.seaql_migrations (version VARCHAR, applied_at BIGINT)",
+        "CREATE TABLE evil.seaql_migrations AS SELECT 'm0001_policy' AS version, 0::BIGINT AS applied_at",
+        "CREATE TABLE evil.seaql_migrations (version BYTEA)",
+        "CREATE VIEW evil.seaql_migrations AS SELECT * FROM public.seaql_migrations",
+    ] {
+        let Some(world) = World::postgres().await else { return };
+        let audit = world.audit().await;
+        audit.take_turn("a", "a", gw_types::Seconds(60)).await.unwrap();
+        let name = &world.texts("SELECT current_database()::TEXT AS name", "name").await[0];
+        world
+            .tamper(&[
+                "CREATE SCHEMA evil",
+                decoy,
+                "CREATE TABLE evil.users (id UUID)",
+                "CREATE TABLE evil.policy_epoch (id BIGINT)",
+                &format!("ALTER DATABASE \"{name}\" SET search_path = evil, public"),
+            ])
+            .await;
+        let store = world.another_store(7).await;
+        store
+            .check_schema()
+            .await
+            .unwrap_or_else(|error| panic!("{decoy}: {error}"));
+        store.migrate().await.expect("nothing is pending");
+        store.load().await.expect("our own tables");
+        assert_eq!(store.schema_differences().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+/// RL14: a database or role whose transactions are read-only by default refuses nothing: each session says that it
+/// writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_default_of_read_only_transactions_refuses_no_write() {
+    let Some(world) = World::unmigrated_postgres().await else {
+        return;
+    };
+    let read_only = "DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I SET default_transaction_read_only = on', \
+         pg_catalog.current_database()); END $$";
+    world.tamper(&[read_only]).await;
+    world.tamper_audit(read_only).await;
+    let store = world.another_store(7).await;
+    store.migrate().await.unwrap();
+    let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
+    tx.create_user(new).await.unwrap();
+    tx.commit().await.unwrap();
+    // The audit store writes single statements, too.
+    let audit = world.audit().await;
+    assert!(audit.take_turn("a", "a", gw_types::Seconds(60)).await.unwrap());
 }
 
 /// RL2: an index can lack rows although its definition is right, and a connection can keep a former definition.
