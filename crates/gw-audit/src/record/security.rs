@@ -53,6 +53,8 @@ codes! {
         /// Calls were answered without an access record, because the journal was full (spec/70 rule 14). `count` is
         /// their number.
         CallsUnrecorded = "audit.calls_unrecorded",
+        /// The credential of a database lacks privileges that the gateway needs, or has them again.
+        DatabasePrivileges = "database_privileges",
         /// A setting changed while the service ran.
         SystemSettingChange = "system_setting_change",
     }

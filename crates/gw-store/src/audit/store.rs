@@ -456,6 +456,20 @@ impl AuditStore {
         Ok(objects)
     }
 
+    /// Looks up the privileges of our credential that sealing needs (spec/70 rule 25). Returns those that it lacks, such
+    /// as `INSERT on entries`; until the next look-up, [`AuditStore::may_write`] is false if there are any.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn missing_privileges(&self) -> Result<Vec<String>, StoreError> {
+        dialect::missing_privileges(&self.pools, &NEEDED_PRIVILEGES).await
+    }
+
+    /// Whether our credential had the privileges that sealing needs when they were last looked up.
+    pub fn may_write(&self) -> bool {
+        self.pools.may_write()
+    }
+
     /// Compares the indexes with the rows, for at most `limit`; see [`IndexCheck`].
     ///
     /// # Errors
@@ -636,6 +650,18 @@ type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Most entries that one query returns.
 const MOST_ENTRIES: u64 = 1_000_000;
+/// The privileges that sealing needs.
+const NEEDED_PRIVILEGES: [(&str, &str); 9] = [
+    ("entries", "SELECT"),
+    ("entries", "INSERT"),
+    ("checkpoints", "SELECT"),
+    ("checkpoints", "INSERT"),
+    ("chains", "SELECT"),
+    ("chains", "INSERT"),
+    ("chains", "UPDATE"),
+    ("journal_starts", "SELECT"),
+    ("journal_starts", "INSERT"),
+];
 /// Most rows of `chains` that are read. Each start of an instance with an empty journal makes at most five.
 pub(super) const MOST_CHAINS: u64 = 10_000;
 

@@ -277,6 +277,27 @@ pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<Strin
     ]
 }
 
+/// Returns the privileges of these that our credential lacks, such as `INSERT on users`.
+pub(super) async fn missing_privileges(
+    conn: &impl ConnectionTrait,
+    needed: &[(&str, &str)],
+) -> Result<Vec<String>, DbErr> {
+    // The names are those of our own schema and of SQL.
+    let needed: Vec<_> = needed
+        .iter()
+        .map(|(table, privilege)| format!("('{table}', '{privilege}')"))
+        .collect();
+    let sql = format!(
+        "SELECT n.privilege || ' on ' || n.name AS missing FROM (VALUES {}) AS n (name, privilege) \
+         JOIN pg_catalog.pg_class c ON c.relname = n.name \
+         JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace AND s.nspname = pg_catalog.current_schema() \
+         WHERE NOT pg_catalog.has_table_privilege(c.oid, n.privilege) ORDER BY n.name, n.privilege",
+        needed.join(", ")
+    );
+    let rows = conn.query_all_raw(Engine::Postgres.statement(sql)).await?;
+    rows.iter().map(|row| row.try_get("", "missing")).collect()
+}
+
 pub(super) fn may_rewrite(table: &str) -> String {
     format!("SELECT pg_catalog.has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
 }
