@@ -64,6 +64,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// # Errors
 /// If the service cannot start, or loses its lease.
 pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
+    let directories = [config.data_dir.clone(), config.audit.journal_dir.clone()];
+    serve(config)
+        .await
+        .map_err(|error| error.with_full_disks(directories.iter().map(|directory| &**directory)))
+}
+
+async fn serve(config: Config) -> Result<(), ServeError> {
     let mut interrupt = Interrupt::listen().context("the handlers of SIGTERM and SIGINT cannot be installed")?;
     let _log = telemetry::start_log(&config.operation).context("the log cannot be started")?;
     let metrics = Metrics::start().context("the metrics recorder cannot be started")?;
