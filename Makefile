@@ -1,5 +1,5 @@
 # `make` prints the targets.
-.PHONY: help demo check test bench fmt doc setup
+.PHONY: help demo check test bench soak fmt doc setup
 .DEFAULT_GOAL := help
 
 help: ## prints this
@@ -18,6 +18,12 @@ test: setup ## everything CI runs, cheapest first
 
 bench: setup ## throughput and latency beside nginx, calls beside the node, logins beside snarkjs, then criterion
 	scripts/bench.sh
+
+MINUTES ?= 60
+soak: setup ## a steady mixed load for MINUTES=60: memory, descriptors, threads and disk, and `audit verify` at its end
+	cargo build --release --locked -p gw-server --features mock-login --bin ledger-gateway-dev
+	cargo build --release --locked -p gw-testkit --bin constant-upstream
+	python3 bench/soak.py --minutes $(MINUTES)
 
 fmt: ## format the code
 	cargo fmt --all

@@ -77,18 +77,22 @@ def rpc(method, params):
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
+def settings(port, node, data, **more):
+    """The environment of a gateway in front of `node`."""
+    return {
+        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(port),
+        "BASE_URL": f"http://127.0.0.1:{port}", "NODE_URL": node, "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn",
+        "DATA_DIR": str(data), "ACCESS_TOKEN_TTL": "8h", **more,
+    }
+
+
 def gateway(port, node, data, **more):
     """A gateway in front of `node`; its address."""
-    base = f"http://127.0.0.1:{port}"
-    env = {
-        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(port),
-        "BASE_URL": base, "NODE_URL": node, "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn", "DATA_DIR": str(data),
-        "ACCESS_TOKEN_TTL": "8h", **more,
-    }
+    env = settings(port, node, data, **more)
     start(RELEASE / "ledger-gateway-dev", "serve", env=env)
     # Not `/ready`: not every upstream here answers traces.
-    wait_for(f"{base}/api/v1/auth/providers")
-    return base
+    wait_for(f"{env['BASE_URL']}/api/v1/auth/providers")
+    return env["BASE_URL"]
 
 
 def proxy(work, upstream_port):

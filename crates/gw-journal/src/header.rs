@@ -130,6 +130,19 @@ impl Header {
         }
     }
 
+    /// The shard that a header names; `None` if neither copy of the header can be read.
+    pub(crate) fn shard(dir: &Path) -> Option<ShardId> {
+        let file = File::open(Self::path(dir)).ok()?;
+        let slots = SLOTS.into_iter().filter_map(|slot| {
+            let mut bytes = [0; LEN];
+            file.read_exact_at(&mut bytes, slot).ok()?;
+            decode(&bytes)
+        });
+        slots
+            .max_by_key(|(generation, ..)| *generation)
+            .map(|(_, shard, ..)| shard)
+    }
+
     /// The durable progress in the header.
     pub(crate) const fn durable(&self) -> Progress {
         self.durable

@@ -108,6 +108,15 @@ impl OpenIntents {
         self.0.len()
     }
 
+    /// Adds the open sends of another shard, except for those with the same hash.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for open in &other.0 {
+            if self.0.iter().all(|known| known.hash != open.hash) {
+                self.0.push(open.clone());
+            }
+        }
+    }
+
     /// Adds the send of an intent entry, and removes the send of an outcome entry; ignores other entries.
     pub(crate) fn fold(&mut self, kind: Kind, entry: &[u8], openings: &[u8]) -> Result<(), EntryError> {
         match kind {

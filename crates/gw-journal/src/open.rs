@@ -3,7 +3,7 @@
 //! ```text
 //! lock            locked exclusively, names the holder
 //! shard           the id of the shard, written last and replaced atomically
-//! <shard>/        header, base, segments, reserve
+//! <shard>/        header, base, segments, reserve, the newest start
 //! ```
 
 use crate::cursor::{Cursors, RecordEnd};
@@ -29,7 +29,10 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-const SHARD: &str = "shard";
+pub(crate) const SHARD: &str = "shard";
+/// The file in the directory of a shard that the journal directory does not name yet. If another shard's move to it was
+/// interrupted, its records are in the other shard, too.
+const UNFINISHED: &str = "unfinished";
 
 /// Opens or creates the journal in a directory that is already locked.
 pub(crate) fn journal(
@@ -48,6 +51,7 @@ pub(crate) fn journal(
         }
     };
     remove_other_shards(&config.dir, shard)?;
+    finish_shard(&config.dir, shard)?;
     open_shard(config, shard, lock, clock, entropy)
 }
 
@@ -68,6 +72,7 @@ pub(crate) fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
 pub(crate) fn create_shard(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(), OpenError> {
     let files = shard_dir(dir, shard);
     std::fs::create_dir_all(&files).map_err(at(&files))?;
+    disk::replace(&files.join(UNFINISHED), &[]).map_err(at(&files))?;
     BaseState {
         heads: Heads::new(shard),
         intents,
@@ -83,7 +88,26 @@ pub(crate) fn create_shard(dir: &Path, shard: ShardId, intents: OpenIntents) -> 
 /// Makes `shard` the shard of the directory.
 pub(crate) fn write_shard_id(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
     let path = dir.join(SHARD);
-    disk::replace(&path, shard.to_string().as_bytes()).map_err(at(&path))
+    disk::replace(&path, shard.to_string().as_bytes()).map_err(at(&path))?;
+    finish_shard(dir, shard)
+}
+
+/// Whether a shard was created and never named.
+pub(crate) fn is_unfinished(shard_dir: &Path) -> bool {
+    shard_dir.join(UNFINISHED).is_file()
+}
+
+/// Marks the named shard as complete.
+fn finish_shard(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
+    let path = shard_dir(dir, shard).join(UNFINISHED);
+    if path.is_file() {
+        disk::remove(&path).map_err(at(&path))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn missing_shard(shard_dir: &Path) -> OpenError {
+    OpenError::corrupt(shard_dir, 0, "the directory of the shard is missing")
 }
 
 pub(crate) fn read_shard_id(dir: &Path) -> Result<Option<ShardId>, OpenError> {
@@ -134,7 +158,7 @@ pub(crate) fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
 fn remove_other_shards(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
     let current = shard_dir(dir, shard);
     if !current.is_dir() {
-        return Err(OpenError::corrupt(&current, 0, "the directory of the shard is missing"));
+        return Err(missing_shard(&current));
     }
     for other_dir in shard_dirs(dir)?.into_iter().filter(|path| *path != current) {
         if !salvage::set_aside_if_damaged(&other_dir)? {

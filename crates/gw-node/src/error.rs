@@ -65,6 +65,9 @@ pub enum NodeError {
     /// The trace of a mined transaction failed, and the next attempt is not due yet (HD36).
     #[error("a mined transaction could not be traced: the trace is repeated after a pause")]
     TraceDeferred,
+    /// The node answers queries about its head, and has no state before the block of a mined transaction.
+    #[error("the node has no state before the block of a mined transaction")]
+    StateUnavailable,
     /// A query about the sender of a mined transaction failed, and the next attempt is not due yet.
     #[error("the node did not show a fact about a mined transaction: the query is repeated after a pause")]
     LookupDeferred,
@@ -85,6 +88,7 @@ impl NodeError {
             | Self::OtherChain
             | Self::ChainsDiffer { .. }
             | Self::TraceDeferred
+            | Self::StateUnavailable
             | Self::LookupDeferred
             | Self::NotValidated(_)
             | Self::Tls(_) => true,
@@ -115,6 +119,7 @@ impl NodeError {
             | Self::OtherChain
             | Self::ChainsDiffer { .. }
             | Self::TraceDeferred
+            | Self::StateUnavailable
             | Self::LookupDeferred
             | Self::NotValidated(_) => false,
         }

@@ -94,6 +94,16 @@ pub struct UnreadableTransaction {
     pub emitters: Vec<Address>,
     /// The contracts that it created.
     pub created: Vec<Address>,
+    /// Whether the node has no state before its block: then it says nothing about the transaction.
+    pub is_state_missing: bool,
+}
+
+/// How the attempts to trace a transaction ended.
+enum TraceEnd {
+    Run(MinedExecution),
+    Unreadable,
+    /// The node has no state before the block.
+    StateMissing,
 }
 
 /// The result of reading a mined transaction.
@@ -427,24 +437,31 @@ impl Node {
                 .pop()
                 .flatten()
                 .is_some_and(|sent| slow_senders.contains(&sent.sender));
-        if is_slow_sender {
+        let end = if is_slow_sender {
             self.require_healthy(block, hash, form).await?;
-        } else if let Some(execution) = self.trace_repeatedly(block, transaction, form).await? {
-            return Ok(execution);
-        }
+            TraceEnd::Unreadable
+        } else {
+            self.trace_repeatedly(block, transaction, form).await?
+        };
+        let is_state_missing = match end {
+            TraceEnd::Run(execution) => return Ok(execution),
+            TraceEnd::Unreadable => false,
+            TraceEnd::StateMissing => true,
+        };
         let listing = self.listing(block).await?;
-        let unreadable = self.read_parts(&listing, hash).await?;
+        let mut unreadable = self.read_parts(&listing, hash).await?;
+        unreadable.is_state_missing = is_state_missing;
         tracing::error!(tx.hash = %hash, "a mined transaction cannot be read: it is reported as unreadable");
         Ok(MinedExecution::Unreadable(unreadable))
     }
 
-    /// Traces one transaction, with retries; `None` if it is unreadable.
+    /// Traces one transaction, with retries.
     async fn trace_repeatedly(
         &self,
         block: B256,
         transaction: (B256, u64),
         form: TraceForm,
-    ) -> Result<Option<MinedExecution>, NoTrace> {
+    ) -> Result<TraceEnd, NoTrace> {
         let (hash, _) = transaction;
         let (failures, key) = (self.shared.trace_failures(), (self.index(), hash));
         let (mut kind, mut count) = (None, 0);
@@ -456,20 +473,41 @@ impl Node {
                 Ok(mut executions) => {
                     failures.clear(key);
                     self.shared.control_transaction().remember(&[transaction]);
-                    return executions.pop().map(Some).ok_or(NoTrace::Node(NodeError::Unparsable));
+                    let execution = executions.pop().map(TraceEnd::Run);
+                    return execution.ok_or(NoTrace::Node(NodeError::Unparsable));
                 }
                 Err(failure) => failure,
             };
-            if let Err(error) = self.require_healthy(block, hash, form).await {
-                failures.record(key, false);
-                return Err(error);
+            match self.require_healthy(block, hash, form).await {
+                Ok(()) => {}
+                Err(error @ NoTrace::Node(NodeError::StateUnavailable)) => {
+                    if failures.is_first(key) {
+                        tracing::error!(
+                            tx.hash = %hash,
+                            block.hash = %block,
+                            "the node has no state before a block with a transaction of the gateway, so the transaction \
+                             cannot be traced: its block waits for five minutes, then the transaction is withheld and \
+                             nobody is suspended; use a node that keeps this state"
+                        );
+                    }
+                    // The node answers everything about its head.
+                    return if failures.record(key, true) {
+                        Ok(TraceEnd::StateMissing)
+                    } else {
+                        Err(error)
+                    };
+                }
+                Err(error) => {
+                    failures.record(key, false);
+                    return Err(error);
+                }
             }
             count = if kind == Some(failure.kind) { count + 1 } else { 1 };
             kind = Some(failure.kind);
             match failure.kind.attempts() {
-                Some(attempts) if count >= attempts => return Ok(None),
+                Some(attempts) if count >= attempts => return Ok(TraceEnd::Unreadable),
                 Some(_) if attempt + 1 < MAX_ATTEMPTS => {}
-                Some(_) | None if failures.record(key, true) => return Ok(None),
+                Some(_) | None if failures.record(key, true) => return Ok(TraceEnd::Unreadable),
                 Some(_) | None => return Err(NoTrace::Node(failure.error)),
             }
         }
@@ -481,7 +519,8 @@ impl Node {
     ///
     /// # Errors
     /// [`NoTrace::Unsupported`] if the node traces nothing any more, [`NoTrace::Unusable`] if the transaction has left
-    /// the block, [`NoTrace::Node`] if a query was not answered, or no other mined transaction is traced.
+    /// the block, [`NoTrace::Node`] if a query was not answered, or no other mined transaction is traced; with
+    /// [`NodeError::StateUnavailable`] if the node has no state before the block.
     async fn require_healthy(&self, block: B256, hash: B256, form: TraceForm) -> Result<(), NoTrace> {
         let head = head::read(&self.ask(&head::head_query(), RequestBudget::Block).await?)?;
         for _ in 0..2 {
@@ -489,15 +528,26 @@ impl Node {
                 return Err(NoTrace::Unsupported);
             }
         }
-        self.listing(block).await?;
+        let listing = self.listing(block).await?;
         match self.block_of(hash).await? {
             Some(present) if present == block => {}
             Some(_) | None => return Err(NoTrace::Unusable(TraceError::Malformed)),
         }
+        self.require_state(listing.block.parent).await?;
         if self.traces_another(hash, head.number, form).await? {
             Ok(())
         } else {
             Err(NoTrace::Node(NodeError::NoAnswer))
+        }
+    }
+
+    /// Requires that the node has the state at the end of this block.
+    async fn require_state(&self, block: B256) -> Result<(), NodeError> {
+        let nonce = wire::nonce(Address::ZERO, at_hash(block));
+        let mut answers = self.ask(&[nonce], RequestBudget::Block).await?;
+        match answers.pop() {
+            Some(Answer::Result(nonce)) if nonce.as_ref() != b"null" => Ok(()),
+            Some(Answer::Result(_) | Answer::Error(_)) | None => Err(NodeError::StateUnavailable),
         }
     }
 
@@ -552,6 +602,7 @@ impl Node {
             changes,
             emitters: log_emitters.into_iter().collect(),
             created,
+            is_state_missing: false,
         })
     }
 

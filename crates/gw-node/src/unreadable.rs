@@ -111,6 +111,7 @@ impl From<NodeError> for TraceFailure {
             | NodeError::OtherChain
             | NodeError::ChainsDiffer { .. }
             | NodeError::TraceDeferred
+            | NodeError::StateUnavailable
             | NodeError::LookupDeferred
             | NodeError::NotValidated(_) => FailureKind::Unexplained,
         };
@@ -182,6 +183,11 @@ impl FailureCounts {
         self.lock()
             .get(&key)
             .is_some_and(|failure| failure.last.elapsed() < pause_before(failure.attempts))
+    }
+
+    /// Whether no failure of this transaction on this node is known.
+    pub(crate) fn is_first(&self, key: (usize, B256)) -> bool {
+        !self.lock().contains_key(&key)
     }
 
     /// Records a failure. `is_node_healthy`: the node answered everything else, a trace of another mined transaction

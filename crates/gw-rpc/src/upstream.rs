@@ -2,9 +2,9 @@
 //! query exists only together with an authorization that was renewed after the answer arrived (HD20).
 
 use gw_evm::wire::UpstreamCall;
-use gw_node::{Answer, Head, KeyId, Node, NodeError, RecentBlocks, RetryPolicy};
+use gw_node::{Answer, Head, KeyId, Node, NodeError, NonceUse, RecentBlocks, RetryPolicy};
 use gw_policy::view::{DisclosedError, ErrorContext, node_error, sent_hash};
-use gw_types::B256;
+use gw_types::{Address, B256};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -49,6 +49,17 @@ pub(crate) enum SubmissionAnswer {
     Error(DisclosedError),
     /// No answer: whether the node accepted the transaction may be unknown.
     Failed(NodeError),
+}
+
+/// What became of a submitted transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendFate {
+    /// The node has it, pending or mined.
+    Taken,
+    /// Something else used its nonce, so it can never be mined.
+    Replaced,
+    /// The node does not have it, and may still get it.
+    Unknown,
 }
 
 /// The upstream node. The node itself is private, so that a query for a caller must go through [`Upstream::query`]:
@@ -185,8 +196,21 @@ impl Upstream {
         self.0.recent_blocks().await
     }
 
-    /// Whether the node has a transaction that the gateway submitted, pending or mined.
-    pub(crate) async fn has_submitted(&self, hash: B256) -> Result<bool, NodeError> {
-        self.0.has_transaction(hash).await
+    /// What became of a transaction that the gateway submitted.
+    pub(crate) async fn find_submitted(&self, hash: B256, sender: Address, nonce: u64) -> Result<SendFate, NodeError> {
+        if self.0.has_transaction(hash).await? {
+            return Ok(SendFate::Taken);
+        }
+        let head = self.0.head().ok_or(NodeError::NoHead)?.block;
+        let next = self.0.nonces_at(&[sender], head.hash).await?;
+        if next.first().is_none_or(|next| *next <= nonce) {
+            return Ok(SendFate::Unknown);
+        }
+        Ok(match self.0.nonce_use(sender, nonce, &head).await? {
+            // The node does not look up transactions that are this old by their hash.
+            NonceUse::Transaction { hash: mined, .. } if mined == hash => SendFate::Taken,
+            NonceUse::Transaction { .. } | NonceUse::NoTransaction => SendFate::Replaced,
+            NonceUse::Unknown => SendFate::Unknown,
+        })
     }
 }

@@ -60,8 +60,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Limit of the comparison of rows with indexes.
 const INDEX_CHECK: Duration = Duration::from_secs(60);
 
-/// Whether a signed record confirms that the personal values of an entry were erased.
-pub(crate) type Erased<'a> = &'a (dyn Fn(ChainId, u64) -> bool + Send + Sync);
+/// Reports the faults of the indexes of the audit database; each names its index.
+pub(crate) type ReportIndexFaults<'a> = &'a (dyn Fn(&[String]) + Send + Sync);
 
 /// Facts about the chains from outside the audit database.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +108,7 @@ pub(crate) struct Pass<'a> {
     /// After each query, the pass sleeps this many times the query's duration, so that it does not slow down other
     /// queries.
     pub(crate) rest: u32,
-    pub(crate) erased: Erased<'a>,
+    pub(crate) report_index_faults: ReportIndexFaults<'a>,
 }
 
 /// The end of an earlier pass over a chain without findings, where the next pass continues.
@@ -287,17 +287,13 @@ async fn verify_store(
         match reads.read("indexes", || audit.check_indexes(INDEX_CHECK)).await? {
             Ok(IndexCheck::Sound) => {}
             Ok(IndexCheck::Faulty(faults)) => {
-                tracing::error!(
-                    faults = faults.join("; "),
-                    "the indexes of the audit database do not agree with its rows, so queries can miss entries: the \
-                     likely cause is manual SQL or a damaged disk; keep a copy of the file, then run REINDEX on it"
-                );
+                (pass.report_index_faults)(&faults);
                 store_findings.push(Finding::new(FindingKind::SchemaChanged, None));
             }
             Ok(IndexCheck::Unfinished) => tracing::warn!(
                 limit_s = INDEX_CHECK.as_secs(),
-                "the audit database is too large to compare its indexes with its rows in time; what was compared \
-                 agrees; consider PostgreSQL"
+                "the audit database is too large to compare all of its indexes with its rows in time; what was \
+                 compared agrees"
             ),
             Err(finding) => store_findings.push(finding),
         }
@@ -831,7 +827,7 @@ async fn read_rows(
             verifier.row(&Row {
                 id: Some(row.id),
                 columns_agree: row.columns_agree,
-                erased: erasures.covers(chain, row.seq) || (pass.erased)(chain, row.seq),
+                erased: erasures.covers(chain, row.seq),
                 ..Row::new(row.seq, hash, &row.bytes, &row.openings)
             });
             next = row.seq.checked_add(1).unwrap_or(end);

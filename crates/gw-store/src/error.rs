@@ -148,12 +148,12 @@ fn is_state_of_server(code: &str) -> bool {
     if code.len() == 5 {
         // 08 connection, 53 resources (disk full, too many connections), 57 operator intervention (shutdown, statement
         // timeout), 58 system (input or output), 55P03 lock not available in time, 25006 a standby, 25P03 idle in
-        // transaction for too long, 40 rollback because of others (serialization, deadlock), P0 raised by a function:
+        // transaction for too long, 42501 a privilege that was taken away, 40 rollback because of others (serialization, deadlock), P0 raised by a function:
         // none of ours raises anything.
         let class = ["08", "40", "53", "57", "58", "P0"]
             .iter()
             .any(|class| code.starts_with(class));
-        return class || ["55P03", "25006", "25P03"].contains(&code);
+        return class || ["55P03", "25006", "25P03", "42501"].contains(&code);
     }
     // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL; and CONSTRAINT_TRIGGER, as no trigger of ours
     // raises.
@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn the_servers_state_is_told_from_the_statements_faults() {
         for code in [
-            "57P01", "53100", "53300", "58030", "08006", "55P03", "25006", "40001", "40P01", "P0001", "1811", "13",
-            "778", "10", "5", "517",
+            "57P01", "53100", "53300", "58030", "08006", "55P03", "25006", "42501", "40001", "40P01", "P0001", "1811",
+            "13", "778", "10", "5", "517",
         ] {
             assert!(is_state_of_server(code), "{code}");
         }

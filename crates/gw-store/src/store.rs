@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
-        let pools = Pools::open(&config.location, config.connections).await?;
+        let pools = Pools::open(&config.location, config.connections, &migration::names::<Migrator>()).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 pools,
@@ -107,7 +107,8 @@ impl Store {
     /// # Errors
     /// If the database does not answer.
     pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
-        schema::check_indexes(&self.inner.pools, limit).await
+        let pools = &self.inner.pools;
+        schema::check_indexes(pools, migration::POLICY.for_engine(pools.engine), limit).await
     }
 
     /// Whether there is room for writes, as far as known: false after a write failed for lack of room, until
@@ -153,11 +154,27 @@ impl Store {
         self.inner.commits.wait().await;
     }
 
-    /// Whether mutations are accepted, as far as known: there is room for writes, the SQLite file is at its path, and
-    /// no mutation was recently rejected because of a lock. Does not query the database.
+    /// Whether mutations are accepted, as far as known: there is room for writes, the SQLite file is at its path, our
+    /// credential has its privileges, and no mutation was recently rejected because of a lock. Does not query the
+    /// database.
     pub fn takes_writes(&self) -> bool {
         let pools = &self.inner.pools;
-        self.has_room() && pools.have_file() && pools.writer.liveness.takes_writes()
+        self.has_room() && pools.have_file() && pools.may_write() && pools.writer.liveness.takes_writes()
+    }
+
+    /// Looks up the privileges of our credential: it needs to read and write all tables. Returns those that it lacks,
+    /// such as `INSERT on users`; until the next look-up, [`Store::takes_writes`] is false if there are any.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn missing_privileges(&self) -> Result<Vec<String>, StoreError> {
+        let pools = &self.inner.pools;
+        let tables = schema::tables(migration::POLICY.for_engine(pools.engine));
+        // Migrations may have another credential.
+        let tables = tables.into_iter().filter(|table| *table != "seaql_migrations");
+        let needed =
+            tables.flat_map(|table| ["SELECT", "INSERT", "UPDATE", "DELETE"].map(|privilege| (table, privilege)));
+        dialect::missing_privileges(pools, &needed.collect::<Vec<_>>()).await
     }
 
     /// Checks that the database answers.

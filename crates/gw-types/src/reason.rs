@@ -41,6 +41,8 @@ reasons! {
     TraceDepthExceeded = "trace_depth_exceeded",
     /// The node gave no usable trace.
     TracingUnavailable = "tracing_unavailable",
+    /// The node has no state before the block of a mined transaction, so the transaction could not be traced.
+    StateUnavailable = "state_unavailable",
     /// A creation without the deploy claim.
     DeployClaimRequired = "deploy_claim_required",
     /// The compliance check denied the call.
@@ -121,6 +123,7 @@ impl DenyReason {
             | Self::MethodUnknown
             | Self::InvalidRequestShape
             | Self::TracingUnavailable
+            | Self::StateUnavailable
             | Self::ComplianceBlocked
             | Self::RateLimited
             | Self::ConcurrencyLimited

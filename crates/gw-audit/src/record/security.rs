@@ -58,6 +58,8 @@ codes! {
         AuditedRowsShown = "explorer.audited_rows_shown",
         /// The service started with `ORG_ADMIN_VIEW_USER_TXS=true` (K10).
         AuditedRowsEnabled = "explorer.audited_rows_enabled",
+        /// The credential of a database lacks privileges that the gateway needs, or has them again.
+        DatabasePrivileges = "database_privileges",
         /// A setting changed while the service ran.
         SystemSettingChange = "system_setting_change",
     }

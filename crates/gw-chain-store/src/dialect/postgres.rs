@@ -38,10 +38,12 @@ const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_ti
      SELECT pg_advisory_xact_lock(7235419269)";
 
 /// Session settings, sent as a statement because poolers reject unknown start-up options. The server ends sessions
-/// whose client does not acknowledge its packets for ten seconds, and frozen writers; their locks end with them.
+/// whose client does not acknowledge its packets for ten seconds, and frozen writers; their locks end with them. A
+/// statement outside a transaction may write, whatever the defaults of the database and the role are.
 fn session(statement_timeout: Duration) -> String {
     format!(
-        "SET TIME ZONE 'UTC'; SET lock_timeout = {lock}; SET statement_timeout = {statement}; \
+        "SET TIME ZONE 'UTC'; SET default_transaction_read_only = off; SET lock_timeout = {lock}; \
+         SET statement_timeout = {statement}; \
          SET idle_in_transaction_session_timeout = '60s'; SET tcp_user_timeout = '10s'; \
          SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3",
         lock = super::LOCK_TIMEOUT.as_millis(),

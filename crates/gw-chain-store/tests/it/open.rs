@@ -67,3 +67,20 @@ async fn two_instances_open_an_empty_database(world: &World) {
     );
     world.store.writer("first").await.expect("opening holds no lease");
 }
+
+/// RL14: a database whose transactions are read-only by default refuses nothing: each session says that it writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_default_of_read_only_transactions_refuses_no_write() {
+    let Some(world) = World::postgres().await else { return };
+    world
+        .tamper(&[
+            "DROP SCHEMA public CASCADE",
+            "CREATE SCHEMA public",
+            "DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I SET default_transaction_read_only = on', \
+             pg_catalog.current_database()); END $$",
+        ])
+        .await;
+    let store = ChainStore::open(world.config(2)).await.expect("the migrations write");
+    let writer = store.writer("another").await.unwrap();
+    append_all(&writer, &ChainMaker::new(1).blocks(0, B256::ZERO, 3)).await;
+}

@@ -4,18 +4,19 @@
 //! intact unsealed records and with records of the losses, and sets the damaged files aside.
 
 mod scan;
+mod shard;
 
 use crate::disk;
 use crate::error::{JournalError, OpenError, at};
 use crate::given_up;
-use crate::header::{ChainSizes, Header};
-use crate::heads::{BaseState, OpenIntents};
+use crate::heads::OpenIntents;
 use crate::journal::{Journal, JournalConfig};
 use crate::lock::DirLock;
-use crate::{open, replay};
+use crate::open;
 use gw_audit::{ChainId, EncodedRecord, Kind, Record, SecurityEvent, SecurityKind, ShardId, Stream};
 use gw_types::{Clock, Entropy, Timestamp};
-use scan::Scan;
+use shard::DamagedShard;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,19 +32,18 @@ pub struct Salvage {
     dir: PathBuf,
     lock: Arc<DirLock>,
     refusal: Option<OpenError>,
-    findings: Findings,
-    scan: Scan,
-    /// Sends whose intent is sealed and whose outcome is not sealed.
-    intents: OpenIntents,
-    /// The number of entries of each stream that are known to be in the store.
-    sealed: ChainSizes,
+    shards: Vec<DamagedShard>,
+    /// The directories of shards that an interrupted move to another shard left behind.
+    leftovers: Vec<PathBuf>,
 }
 
-/// The state of a journal directory.
-#[derive(Clone, Debug, Default)]
+/// The state of one shard.
+#[derive(Clone, Debug)]
 pub struct Findings {
-    /// The shard, if there is one.
-    pub shard: Option<ShardId>,
+    /// The shard to which the files belong.
+    pub shard: ShardId,
+    /// The directory of the files.
+    pub dir: PathBuf,
     /// Whether the header can be read. Without it, the journal does not know which records are sealed.
     pub header: bool,
     /// Whether the state before the oldest segment can be read. Without it, earlier open sends are unknown.
@@ -111,84 +111,57 @@ impl Findings {
 impl Salvage {
     /// Locks the directory and reads its files; changes no record.
     ///
+    /// If the directory names its shard, that shard is read. Otherwise every shard in it is read, because each may have
+    /// records that are nowhere else.
+    ///
     /// # Errors
     /// [`OpenError::Held`] while a process uses the directory, [`OpenError::Io`] if the directory cannot be read,
-    /// [`OpenError::Corrupt`] if the shard's files are missing.
+    /// [`OpenError::Corrupt`] if it names a shard and has none.
     pub fn inspect(dir: &Path, holder: &str) -> Result<Self, OpenError> {
         std::fs::read_dir(dir).map_err(at(dir))?;
         let lock = Arc::new(DirLock::acquire(dir, holder)?);
-        let (shard, mut refusal) = match open::read_shard_id(dir) {
+        let (named, mut refusal) = match open::read_shard_id(dir) {
             Ok(shard) => (shard, None),
-            Err(error) => (largest_shard(dir)?, Some(error)),
+            Err(error) => (None, Some(error)),
         };
-        let Some(shard) = shard else {
-            let (findings, scan) = (Findings::default(), Scan::default());
-            let (intents, sealed) = (OpenIntents::default(), ChainSizes::default());
-            return Ok(Self {
-                dir: dir.to_owned(),
-                lock,
-                refusal,
-                findings,
-                scan,
-                intents,
-                sealed,
-            });
-        };
-        let files = open::shard_dir(dir, shard);
-        if !files.is_dir() {
-            return Err(OpenError::corrupt(
-                &files,
-                0,
-                "the directory of the shard is missing; there is nothing to salvage",
-            ));
-        }
-        let (header, base) = (Header::open(&files, shard), BaseState::load(&files, shard));
-        let replayed = match (&header, &base) {
-            (Ok(header), Ok(base)) => replay::replay(&files, header, base).err(),
-            (Err(_), _) | (_, Err(_)) => None,
-        };
-        let (header, base) = (or_refusal(header, &mut refusal), or_refusal(base, &mut refusal));
-        refusal = refusal.or(replayed);
-        let base_sizes = base.as_ref().map(|base| base.heads.reached().sizes);
-        let sealed = header.as_ref().map(|header| header.sealed().sizes).unwrap_or_default();
-        let sealed = sealed.max(&base_sizes.unwrap_or_default());
-        let scan = Scan::new(&files, shard)?;
-        let progress = scan::RecordedProgress {
-            low: base_sizes,
-            sealed,
-            high: header
-                .as_ref()
-                .map(|header| header.durable().sizes)
-                .unwrap_or_default()
-                .max(&sealed),
-            header: header.is_some(),
-        };
-        let mut intents = base.as_ref().map(|base| base.intents.clone()).unwrap_or_default();
-        let mut all_intents = intents.clone();
-        let (segments, streams) = scan.tally(&progress, |record| {
-            // Errors are ignored: an entry that cannot be decoded changes no open send.
-            let _ = all_intents.fold(record.header.kind, record.entry, record.openings);
-            if record.header.seq < sealed.get(record.header.chain.stream) {
-                let _ = intents.fold(record.header.kind, record.entry, record.openings);
+        let named_dir = named.map(|shard| open::shard_dir(dir, shard));
+        let others = open::shard_dirs(dir)?;
+        let others: Vec<PathBuf> = others
+            .into_iter()
+            .filter(|path| Some(path) != named_dir.as_ref())
+            .collect();
+        let (mut shards, mut leftovers) = (Vec::new(), Vec::new());
+        match named.zip(named_dir) {
+            Some((shard, files)) if files.is_dir() => {
+                shards.push(DamagedShard::inspect(&files, shard, &mut refusal)?);
+                leftovers.extend(others);
             }
-        });
-        let (header, base) = (header.is_some(), base.is_some());
-        let findings = Findings {
-            shard: Some(shard),
-            header,
-            base,
-            segments,
-            streams,
-            open_intents: all_intents.len(),
-        };
+            missing => {
+                if let Some((_, files)) = &missing {
+                    refusal.get_or_insert_with(|| open::missing_shard(files));
+                }
+                let (unfinished, complete): (Vec<_>, Vec<_>) =
+                    others.into_iter().partition(|path| open::is_unfinished(path));
+                leftovers.extend(unfinished);
+                for (files, shard) in by_size(complete)? {
+                    shards.push(DamagedShard::inspect(&files, shard, &mut refusal)?);
+                }
+                if shards.is_empty() && missing.is_some() {
+                    return Err(OpenError::corrupt(
+                        &dir.join(open::SHARD),
+                        0,
+                        "the directory of the shard that it names is missing, and there is no other shard to salvage: \
+                         bring the directory back, or remove this file to begin a new journal",
+                    ));
+                }
+            }
+        }
         Ok(Self {
             dir: dir.to_owned(),
             lock,
             refusal,
-            findings,
-            scan,
-            intents,
-            sealed,
+            shards,
+            leftovers,
         })
     }
 
@@ -197,28 +170,37 @@ impl Salvage {
         self.refusal.as_ref()
     }
 
-    /// The state of the directory.
-    pub const fn findings(&self) -> &Findings {
-        &self.findings
+    /// The state of each shard that a salvage continues with.
+    pub fn findings(&self) -> impl Iterator<Item = &Findings> {
+        self.shards.iter().map(|shard| &shard.findings)
     }
 
-    /// Calls `visit` with number and bytes of each intact sealed entry of a stream from number `from` on, in ascending
+    /// The directories of other shards, left behind by an interrupted move: their records are in the named shard, too.
+    pub fn leftovers(&self) -> &[PathBuf] {
+        &self.leftovers
+    }
+
+    /// Calls `visit` with number and bytes of each intact sealed entry of a chain from number `from` on, in ascending
     /// order. Some entries may be missing.
     ///
     /// # Errors
     /// [`OpenError::Io`] if the files cannot be read.
-    pub fn each_sealed(&self, stream: Stream, from: u64, mut visit: impl FnMut(u64, &[u8])) -> Result<(), OpenError> {
-        let sealed = self.sealed.get(stream);
-        self.scan.each(|record| {
-            let seq = record.header.seq;
-            if record.header.chain.stream == stream && (from..sealed).contains(&seq) {
-                visit(seq, record.entry);
-            }
-            Ok(())
-        })
+    pub fn each_sealed(&self, chain: ChainId, from: u64, mut visit: impl FnMut(u64, &[u8])) -> Result<(), OpenError> {
+        let shards = self.shards.iter().filter(|shard| shard.findings.shard == chain.shard);
+        for shard in shards {
+            let sealed = shard.sealed.get(chain.stream);
+            shard.scan.each(|record| {
+                let seq = record.header.seq;
+                if record.header.chain.stream == chain.stream && (from..sealed).contains(&seq) {
+                    visit(seq, record.entry);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
-    /// Creates a new shard of the intact unsealed records, followed by a `journal_lost` record for each lost range, and
+    /// Creates a new shard of the intact unsealed records of all inspected shards, followed by a `journal_lost` record for each lost range, and
     /// sets the damaged files aside as `<shard>.damaged-<time>`. `config.dir` is ignored.
     ///
     /// The directory names the damaged shard until the new one is complete on disk, so after a crash the journal is the
@@ -232,21 +214,15 @@ impl Salvage {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Salvaged, OpenError> {
-        let Self {
-            dir,
-            lock,
-            findings,
-            scan,
-            intents,
-            sealed,
-            ..
-        } = self;
+        let Self { dir, lock, shards, .. } = self;
         let old_dirs: Vec<PathBuf> = open::shard_dirs(&dir)?;
         let shard = ShardId(entropy.uuid());
         let config = JournalConfig {
             dir: dir.clone(),
             ..config
         };
+        let mut intents = OpenIntents::default();
+        shards.iter().for_each(|old| intents.extend(&old.intents));
         open::create_shard(&dir, shard, intents)?;
         let (next, _) = open::open_shard(
             config,
@@ -257,19 +233,27 @@ impl Salvage {
         )?;
         let write_error = |error: JournalError| at(&dir)(std::io::Error::other(error));
         let mut records = 0;
-        scan.each(|record| {
-            let header = &record.header;
-            // The new chains have their own genesis.
-            if header.kind == Kind::Genesis || header.seq < sealed.get(header.chain.stream) {
-                return Ok(());
-            }
-            let Ok(encoded) = EncodedRecord::reencode(record.entry, record.openings.to_vec()) else {
-                return Ok(());
-            };
-            records += 1;
-            next.import(&encoded, header.time).map_err(write_error)
-        })?;
-        for event in findings.streams.iter().flat_map(loss_events) {
+        // Two directories may have the same shard, if one is a copy.
+        let mut moved: BTreeMap<ChainId, u64> = BTreeMap::new();
+        for old in &shards {
+            old.scan.each(|record| {
+                let header = &record.header;
+                let next_seq = moved.entry(header.chain).or_default();
+                // The new chains have their own genesis.
+                let is_sealed = header.seq < old.sealed.get(header.chain.stream);
+                if header.kind == Kind::Genesis || is_sealed || header.seq < *next_seq {
+                    return Ok(());
+                }
+                *next_seq = header.seq.saturating_add(1);
+                let Ok(encoded) = EncodedRecord::reencode(record.entry, record.openings.to_vec()) else {
+                    return Ok(());
+                };
+                records += 1;
+                next.import(&encoded, header.time).map_err(write_error)
+            })?;
+        }
+        let streams = shards.iter().flat_map(|old| &old.findings.streams);
+        for event in streams.flat_map(loss_events) {
             next.import(&EncodedRecord::new(&Record::Security(event), &*entropy), clock.now())
                 .map_err(write_error)?;
         }
@@ -280,13 +264,13 @@ impl Salvage {
             let name = aside_name(old_dir, time);
             disk::replace(&old_dir.join(MARKER), name.as_bytes()).map_err(at(old_dir))?;
         }
-        if let Some(old_shard) = findings.shard.filter(|_| findings.header) {
-            let without_loss = findings.streams.iter().filter(|stream| stream.lost.is_empty());
+        for old in shards.iter().filter(|old| old.findings.header) {
+            let without_loss = old.findings.streams.iter().filter(|stream| stream.lost.is_empty());
             given_up::append(
                 &dir,
                 without_loss.map(|state| ChainId {
                     stream: state.stream,
-                    shard: old_shard,
+                    shard: old.findings.shard,
                 }),
             )?;
         }
@@ -313,18 +297,17 @@ fn or_refusal<T>(result: Result<T, OpenError>, refusal: &mut Option<OpenError>) 
     }
 }
 
-/// The shard with the most files, for a directory that does not name its shard.
-fn largest_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
-    let mut largest = None;
-    for path in open::shard_dirs(dir)? {
-        let id = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .and_then(|name| uuid::Uuid::parse_str(name).ok());
+/// Shard directories with the shards that their names give, those with the most files first.
+fn by_size(dirs: Vec<PathBuf>) -> Result<Vec<(PathBuf, ShardId)>, OpenError> {
+    let mut shards = Vec::new();
+    for path in dirs {
         let files = std::fs::read_dir(&path).map_err(at(&path))?.count();
-        largest = largest.max(id.map(|id| (files, id)));
+        let name = path.file_name().and_then(|name| name.to_str());
+        let id = name.and_then(|name| uuid::Uuid::parse_str(name).ok());
+        shards.extend(id.map(|id| (files, path, ShardId(id))));
     }
-    Ok(largest.map(|(_, id)| ShardId(id)))
+    shards.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    Ok(shards.into_iter().map(|(_, path, id)| (path, id)).collect())
 }
 
 /// The security events about a stream's lost and broken entries.

@@ -262,7 +262,7 @@ fn damage(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Reads a file; pieces that cannot be read are replaced by zeros.
-fn read(path: &Path) -> Vec<u8> {
+pub(super) fn read(path: &Path) -> Vec<u8> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let len = file
         .metadata()

@@ -2,7 +2,7 @@
 
 use crate::support::{open, open_with, options, record};
 use gw_audit::{Content, Entry, Outcome, Record, SecurityKind, SendIntent, SendOutcome, Stream};
-use gw_journal::{Journal, JournalConfig, OpenError, Salvage, Salvaged, StreamState};
+use gw_journal::{Findings, Journal, JournalConfig, OpenError, Salvage, Salvaged, StreamState};
 use gw_types::{
     B256, Claims, OrgId, Timestamp,
     testing::{ManualClock, SeededEntropy},
@@ -118,9 +118,16 @@ fn calls(seqs: Range<u64>) -> Vec<u32> {
         .collect()
 }
 
+/// The findings of the one shard.
+fn only(salvage: &Salvage) -> &Findings {
+    let mut findings = salvage.findings();
+    let first = findings.next().unwrap();
+    assert!(findings.next().is_none() && salvage.leftovers().is_empty());
+    first
+}
+
 fn access(salvage: &Salvage) -> &StreamState {
-    salvage
-        .findings()
+    only(salvage)
         .streams
         .iter()
         .find(|state| state.stream == Stream::Access)
@@ -131,7 +138,7 @@ fn access(salvage: &Salvage) -> &StreamState {
 /// aside.
 fn check_salvage(dir: &Path, salvage: Salvage, sealed: u64) {
     let state = access(&salvage).clone();
-    let old_shard = salvage.findings().shard.unwrap();
+    let old_shard = only(&salvage).shard;
     assert_eq!(state.sealed, sealed);
     let files = std::fs::read_dir(dir.join(old_shard.to_string())).unwrap().count();
     let salvaged = confirm(salvage, dir);
@@ -172,7 +179,7 @@ fn rl5_damage_in_the_middle_loses_only_the_damaged_records() {
     assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     assert!(matches!(salvage.refusal(), Some(OpenError::Corrupt { .. })));
-    let findings = salvage.findings();
+    let findings = only(&salvage);
     assert!(findings.header && findings.base);
     assert_eq!(findings.open_intents, 2);
     let damaged: Vec<_> = findings
@@ -196,7 +203,7 @@ fn rl5_damage_to_sealed_records_loses_nothing() {
     spoil(&segments(&files)[0], 20_000);
     assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-    assert_eq!((access(&salvage).missing.len(), salvage.findings().lost()), (1, 0));
+    assert_eq!((access(&salvage).missing.len(), only(&salvage).lost()), (1, 0));
     check_salvage(dir.path(), salvage, 1000);
 }
 
@@ -212,7 +219,7 @@ fn rl5_two_missing_segments_are_one_range() {
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
     let state = access(&salvage);
     assert_eq!(state.lost.len(), 1);
-    assert!(salvage.findings().lost() > 300);
+    assert!(only(&salvage).lost() > 300);
     check_salvage(dir.path(), salvage, 1000);
 }
 
@@ -244,8 +251,8 @@ fn rl5_without_the_header_all_intact_records_are_moved() {
         }
         assert_corrupt(dir.path());
         let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-        assert!(!salvage.findings().header);
-        assert_eq!((access(&salvage).unsealed, salvage.findings().lost()), (3004, 0));
+        assert!(!only(&salvage).header);
+        assert_eq!((access(&salvage).unsealed, only(&salvage).lost()), (3004, 0));
         check_salvage(dir.path(), salvage, 0);
     }
 }
@@ -257,8 +264,8 @@ fn rl5_without_the_base_the_unsealed_records_are_moved() {
     std::fs::remove_file(files.join("base")).unwrap();
     assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-    assert!(!salvage.findings().base && salvage.findings().header);
-    assert_eq!((access(&salvage).unsealed, salvage.findings().lost()), (2005, 0));
+    assert!(!only(&salvage).base && only(&salvage).header);
+    assert_eq!((access(&salvage).unsealed, only(&salvage).lost()), (2005, 0));
     check_salvage(dir.path(), salvage, 1000);
 }
 
@@ -270,7 +277,7 @@ fn rl5_a_missing_shard_name_loses_nothing() {
     std::fs::remove_file(dir.path().join("shard")).unwrap();
     assert_corrupt(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-    assert_eq!(salvage.findings().lost(), 0);
+    assert_eq!(only(&salvage).lost(), 0);
     check_salvage(dir.path(), salvage, 1000);
 }
 
@@ -304,5 +311,92 @@ fn rl5_a_missing_segment_without_unsealed_records_is_no_loss() {
     let error = open_with(small(dir.path())).unwrap_err();
     assert!(matches!(error, OpenError::SealedMissing { .. }), "{error}");
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-    assert_eq!(salvage.findings().lost(), 0);
+    assert_eq!(only(&salvage).lost(), 0);
+}
+
+/// RL5: a damaged file `start` keeps the service from starting, so it is damage that a salvage repairs.
+#[test]
+fn rl5_a_damaged_start_is_repaired() {
+    for content in [&b"7"[..], b"", b"\xff\xfe 1"] {
+        let dir = tempfile::tempdir().unwrap();
+        let files = written(dir.path());
+        std::fs::write(files.join("start"), content).unwrap();
+        let (journal, _) = open_with(small(dir.path())).unwrap();
+        assert!(matches!(journal.newest_start(), Err(OpenError::Corrupt { .. })));
+        drop(journal);
+        let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
+        let refusal = salvage.refusal().unwrap().to_string();
+        assert!(refusal.contains("newest start cannot be read"), "{refusal}");
+        assert_eq!((access(&salvage).unsealed, only(&salvage).lost()), (2005, 0));
+        check_salvage(dir.path(), salvage, 1000);
+        let (journal, _) = open_with(small(dir.path())).unwrap();
+        assert_eq!(journal.newest_start().unwrap(), None);
+        journal.note_start().unwrap();
+        drop(journal);
+        let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
+        assert!(salvage.refusal().is_none(), "{:?}", salvage.refusal());
+    }
+}
+
+/// RL5: the directory names a shard that is not there. All shards that are there are named and saved, whatever their
+/// directories are called, except for one that no record was ever written to alone.
+#[test]
+fn rl5_all_shards_of_a_directory_without_its_shard_are_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = written(dir.path());
+    let other = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let entropy = Arc::new(SeededEntropy::new(77 << 32));
+    let (journal, _) = Journal::open(small(other.path()), clock, entropy).unwrap();
+    (7000..7003).for_each(|n| assert!(journal.append(record(n)).is_ok()));
+    journal.append(send(9)).unwrap();
+    journal.sync().unwrap();
+    let other_shard = journal.shard();
+    drop(journal);
+    let other_name = "00000000-0000-0000-0000-0000000000aa";
+    std::fs::rename(other.path().join(other_shard.to_string()), dir.path().join(other_name)).unwrap();
+    // An interrupted move, whose records are in the other shard.
+    let unfinished = dir.path().join("00000000-0000-0000-0000-0000000000bb");
+    std::fs::create_dir(&unfinished).unwrap();
+    std::fs::write(unfinished.join("unfinished"), "").unwrap();
+    let missing = "00000000-0000-0000-0000-0000000000cc";
+    std::fs::write(dir.path().join("shard"), missing).unwrap();
+    assert_corrupt(dir.path());
+
+    let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
+    assert!(salvage.refusal().unwrap().to_string().contains(missing));
+    let findings: Vec<_> = salvage
+        .findings()
+        .map(|findings| (findings.shard, findings.lost()))
+        .collect();
+    assert!(
+        findings.contains(&(other_shard, 0)) && findings.len() == 2,
+        "{findings:?}"
+    );
+    assert_eq!(salvage.leftovers(), std::slice::from_ref(&unfinished));
+    let salvaged = confirm(salvage, dir.path());
+    assert_eq!(salvaged.records, 2005 + 4);
+    assert_eq!(salvaged.aside.len(), 3, "{:?}", salvaged.aside);
+    assert!(!files.exists());
+    let (journal, recovery) = open_with(small(dir.path())).unwrap();
+    let (mut moved, losses) = moved_calls(&journal);
+    moved.sort_unstable();
+    let expected: Vec<u32> = calls(1000..3005).into_iter().chain(7000..7003).collect();
+    assert_eq!((moved, losses), (expected, Vec::new()));
+    let mut open_sends: Vec<_> = recovery.open_intents.iter().map(|intent| intent.hash).collect();
+    open_sends.sort_unstable();
+    assert_eq!(open_sends, [send(1).hash, send(2).hash, send(9).hash]);
+}
+
+/// RL5: without any shard, the error says what to do instead of pointing to the salvage again.
+#[test]
+fn rl5_a_directory_without_any_shard_names_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("shard"), "00000000-0000-0000-0000-0000000000cc").unwrap();
+    assert_corrupt(dir.path());
+    let error = Salvage::inspect(dir.path(), "a test").unwrap_err().to_string();
+    assert!(
+        error.contains("bring the directory back, or remove this file"),
+        "{error}"
+    );
 }

@@ -10,8 +10,8 @@
 //! rest, each durable intent has the outcome that the node's state gives it; a client told of success has a durable
 //! outcome; and a transaction reported to a client as successful is never concluded as rejected.
 //!
-//! Assumed: a transaction on its way to the node arrives or is lost before the gateway stops querying for it
-//! (`recover::MAX_ATTEMPTS`, one minute). Sizes: two sends, two deaths, one fault of the journal, one of the policy
+//! Assumed: a nonce that something else used stays used, so that the transaction can never be mined. The gateway queries
+//! for a transaction until it is there or its nonce is used, however late it arrives. Sizes: two sends, two deaths, one fault of the journal, one of the policy
 //! store.
 
 use crate::check::{check, check_for};
@@ -29,7 +29,7 @@ struct Rules {
     waits_for_intent: bool,
     /// Success is reported only when the outcome is durable; otherwise also when the outcome is left to the resolver.
     waits_for_outcome: bool,
-    /// The resolver keeps querying for as long as the transaction may still arrive.
+    /// The resolver keeps querying for as long as the transaction may still arrive: until its nonce is used.
     asks_on: bool,
 }
 
@@ -85,6 +85,8 @@ struct Send {
     /// Whether the node rejected it, or it was lost on the way.
     gone: bool,
     taken: bool,
+    /// Whether something else used its nonce, so that the node can never take it.
+    replaced: bool,
     /// Whether the resolver of this process handles it.
     resolving: bool,
     told_success: bool,
@@ -118,6 +120,8 @@ enum Step {
     },
     /// The transaction is lost on its way.
     Lose(usize),
+    /// Something else uses the nonce.
+    Replace(usize),
     GiveUp(usize),
     Settle(usize),
     StoreFails(usize),
@@ -135,10 +139,10 @@ impl Send {
 
     /// Returns the outcome that the resolver concludes now, if any.
     fn resolution(&self, rules: Rules) -> Option<Outcome> {
-        match (self.taken, self.wire && rules.asks_on) {
+        match (self.taken, self.replaced || !rules.asks_on) {
             (true, _) => Some(Outcome::Accepted),
-            (false, false) => Some(Outcome::Refused),
-            (false, true) => None,
+            (false, true) => Some(Outcome::Refused),
+            (false, false) => None,
         }
     }
 }
@@ -156,6 +160,7 @@ impl Model for Rules {
             wire: false,
             gone: false,
             taken: false,
+            replaced: false,
             resolving: false,
             told_success: false,
         };
@@ -195,7 +200,7 @@ impl Model for Rules {
                 Phase::Over => {}
             }
             if send.wire {
-                for takes in [true, false] {
+                for takes in [true, false].into_iter().filter(|takes| !(*takes && send.replaced)) {
                     steps.extend([true, false].map(|answers| Step::Arrive {
                         send: index,
                         takes,
@@ -203,6 +208,9 @@ impl Model for Rules {
                     }));
                 }
                 steps.push(Step::Lose(index));
+            }
+            if send.intent == Durability::Durable && !send.taken && !send.replaced {
+                steps.push(Step::Replace(index));
             }
             if send.resolving && send.is_open() && send.resolution(*self).is_some() {
                 steps.push(Step::Resolve(index));
@@ -238,6 +246,7 @@ impl Model for Rules {
                 }
             }
             Step::Lose(index) => (state.sends[index].wire, state.sends[index].gone) = (false, true),
+            Step::Replace(index) => state.sends[index].replaced = true,
             Step::GiveUp(index) => {
                 state.sends[index].phase = Phase::Unknown;
                 state.sends[index].resolving = true;

@@ -239,6 +239,51 @@ async fn hd36_two_transactions_that_fail_without_cause_do_not_hold_back_their_bl
     }
 }
 
+/// HD36: a node without the state before the block cannot trace its transactions, whatever its errors are called. The
+/// transaction is not unreadable by its content; after five minutes it is read without a trace.
+#[tokio::test(start_paused = true)]
+async fn hd36_a_node_without_the_state_before_the_block_convicts_nobody() {
+    for fault in [
+        NodeReply::Error(
+            -32000,
+            "missing trie node 5e2f (path ) state 0x12 is not available",
+            Value::Null,
+        ),
+        NodeReply::Error(-32000, "execution timeout", Value::Null),
+        NodeReply::Result(Value::Null),
+    ] {
+        let (fake, node, block) = node_with_payments(&[TX, CONTROL]).await;
+        fail_tx(&fake, fault.clone());
+        let parent = node.listing(block).await.unwrap().block.parent;
+        fake.script("eth_getTransactionCount", move |params| {
+            if params[1]["blockHash"] == json!(parent) {
+                NodeReply::Error(-32000, "historical state is not available", Value::Null)
+            } else {
+                NodeReply::Result(json!("0x0"))
+            }
+        });
+        let begun = Instant::now();
+        let execution = loop {
+            match node.trace_block_transactions(block, &[TX]).await {
+                Ok(mut executions) => break executions.pop().unwrap(),
+                Err(error) => assert!(
+                    matches!(
+                        error,
+                        NoTrace::Node(NodeError::StateUnavailable | NodeError::TraceDeferred)
+                    ) && begun.elapsed() < HOUR,
+                    "{fault:?}: {error:?}"
+                ),
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        assert!(begun.elapsed() >= Duration::from_secs(300), "{fault:?}");
+        let MinedExecution::Unreadable(unreadable) = execution else {
+            panic!("{fault:?}: it has no trace")
+        };
+        assert!(unreadable.is_state_missing, "{fault:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn hd36_a_fault_of_the_connection_convicts_nobody() {
     let (fake, node, block) = node_with_payment().await;

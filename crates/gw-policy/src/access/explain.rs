@@ -117,6 +117,7 @@ impl DecidingCheck {
             DenyReason::ComplianceBlocked => Self::Compliance,
             DenyReason::RateLimited | DenyReason::ConcurrencyLimited => Self::Limit,
             DenyReason::TracingUnavailable
+            | DenyReason::StateUnavailable
             | DenyReason::UpstreamError
             | DenyReason::InternalError
             | DenyReason::PolicyStale

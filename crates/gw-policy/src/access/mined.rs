@@ -197,6 +197,8 @@ pub struct UnreadableRun {
     pub created: Vec<Address>,
     /// The emitters of its logs.
     pub emitters: Vec<Address>,
+    /// Whether the node has no state before its block: a fault of the node, which suspends nobody.
+    pub is_state_missing: bool,
 }
 
 /// A violation by a mined transaction: it did something that would have been denied. With its consequences.
@@ -306,7 +308,8 @@ pub fn entered_code(sealed: &Sealed<Trace>) -> Vec<Address> {
     entered.into_iter().filter(is_code).collect()
 }
 
-/// The violation of a mined transaction whose trace could not be parsed completely (X11).
+/// The violation of a mined transaction whose trace could not be parsed completely (X11). If the node lacks the state
+/// before its block, the transaction is withheld without a suspension (HD36).
 #[must_use]
 pub fn unreadable_mined(
     snapshot: &Snapshot,
@@ -325,7 +328,12 @@ pub fn unreadable_mined(
     };
     let created: HashSet<Address> = run.created.iter().copied().collect();
     let changes = mined_case.changes(run.changes.as_ref(), &created, |_| None);
-    let violation = mined_case.violation(DenyReason::TraceDepthExceeded, &BTreeSet::new(), true, true);
+    let reason = if run.is_state_missing {
+        DenyReason::StateUnavailable
+    } else {
+        DenyReason::TraceDepthExceeded
+    };
+    let violation = mined_case.violation(reason, &BTreeSet::new(), true, true);
     // If its changes are unknown, these addresses are closed to the sender's side.
     let closed = run
         .emitters
@@ -337,6 +345,7 @@ pub fn unreadable_mined(
     PostExecutionViolation {
         changes,
         closed_to_side: closed.into_iter().collect(),
+        suspends: violation.suspends && !run.is_state_missing,
         ..violation
     }
 }

@@ -88,6 +88,8 @@ pub enum WalletAnswer {
     },
     /// Anything else, for any reason.
     No,
+    /// The node gave no trace of the call: it proves nothing about the wallet.
+    Unknown,
 }
 
 /// Evaluates the trace of a signature verification for `user` (HD10, HD26).
@@ -95,7 +97,7 @@ pub enum WalletAnswer {
 /// The wallet must be unregistered code, or a registered contract that the user has access to. Every frame and every
 /// touched address must be the wallet itself, public, shared infrastructure with its pinned code, a contract the user
 /// has access to, or an address of the user. With value, creations or probes of accounts the result is
-/// [`WalletAnswer::No`].
+/// [`WalletAnswer::No`]. Without a trace it is [`WalletAnswer::Unknown`], which links nobody and ends no link.
 #[must_use]
 pub fn evaluate_wallet_signature(
     snapshot: &Snapshot,
@@ -106,8 +108,11 @@ pub fn evaluate_wallet_signature(
     policy_settings: &PolicySettings,
 ) -> WalletAnswer {
     let has_access = snapshot.user(user).is_some_and(|user| !snapshot.is_excluded(user));
-    let Some(trace) = traced.trace.as_ref().filter(|_| has_access) else {
+    if !has_access {
         return WalletAnswer::No;
+    }
+    let Some(trace) = traced.trace.as_ref() else {
+        return WalletAnswer::Unknown;
     };
     let principal = Principal::new(snapshot, user, now);
     let run = WalletRun {

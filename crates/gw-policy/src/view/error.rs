@@ -58,6 +58,19 @@ const KNOWN: [(&str, &str); 15] = [
     ("invalidopcode", "invalid opcode"),
 ];
 
+/// The known texts with which a pool refuses a transaction.
+const REJECTIONS: [&str; 8] = [
+    "nonce too low",
+    "nonce too high",
+    "insufficient funds for gas * price + value",
+    "replacement transaction underpriced",
+    "transaction underpriced",
+    "intrinsic gas too low",
+    "exceeds block gas limit",
+    "max fee per gas less than block base fee",
+];
+const INVALID_PARAMS: i32 = -32602;
+
 impl DisclosedError {
     /// The code: -32000, 3 or -32602. The codes -32001 to -32005 are the gateway's own (HD15).
     pub const fn code(&self) -> i32 {
@@ -73,6 +86,13 @@ impl DisclosedError {
     /// execution.
     pub fn is_execution_failure(&self) -> bool {
         ![UNKNOWN, UNSUPPORTED].contains(&self.message())
+    }
+
+    /// Whether the error shows that the node did not take a transaction: by a known rule of its pool, or because it did
+    /// not process the request. Any other error shows nothing: a node may fail after it took the transaction, or report
+    /// the failure of a transaction that it mined.
+    pub fn shows_rejection(&self) -> bool {
+        self.code == INVALID_PARAMS || self.message == UNSUPPORTED || REJECTIONS.contains(&self.message())
     }
 
     /// The revert bytes as a hex string with prefix.
@@ -128,7 +148,11 @@ impl DisclosedError {
                 data: None,
             };
         }
-        let code = if code == -32602 { -32602 } else { -32000 };
+        let code = if code == i64::from(INVALID_PARAMS) {
+            INVALID_PARAMS
+        } else {
+            -32000
+        };
         if lower.contains(REVERTED) {
             return Self {
                 code: 3,

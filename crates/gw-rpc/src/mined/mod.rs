@@ -302,6 +302,7 @@ impl BlockValidator {
                     changes,
                     created,
                     emitters,
+                    is_state_missing: run.is_state_missing,
                 };
                 return Ok(Some(unreadable_mined(snapshot, &send, &run, now, policy_settings)));
             }
@@ -465,7 +466,8 @@ impl BlockValidator {
         tracing::error!(
             tx.hash = %tx_hash,
             reason = %violation.reason,
-            "a mined send did what its trace before sending had not shown: review it, its sender may be suspended"
+            "a mined send did what its trace before sending had not shown, or could not be traced: it is withheld; review \
+             it, its sender may be suspended"
         );
         let event = SecurityEvent {
             external_id: Some(watched.external_id.clone()),

@@ -124,7 +124,7 @@ async fn submit(context: &mut CallContext<'_>, details: &SendDetails, prepared: 
             (None, Some(returned)) => SubmitOutcome::Accepted(returned),
             (Some(_) | None, _) => SubmitOutcome::Unknown(upstream_failure(state, &NodeError::Unparsable)),
         },
-        Ok(SubmissionAnswer::Error(error)) => rejected_by_node(error),
+        Ok(SubmissionAnswer::Error(error)) => answered_with_error(details, error),
         Ok(SubmissionAnswer::Failed(error)) if error.is_before_sending() => {
             SubmitOutcome::Rejected(upstream_failure(state, &error), None)
         }
@@ -133,10 +133,17 @@ async fn submit(context: &mut CallContext<'_>, details: &SendDetails, prepared: 
     }
 }
 
-/// The node rejected the transaction; the caller gets its error as one of the known texts (W7).
-fn rejected_by_node(error: DisclosedError) -> SubmitOutcome {
+/// The node answered with an error; the caller gets it as one of the known texts (W7). If the error does not show that
+/// the node rejected the transaction, its hash is searched for (HD22).
+fn answered_with_error(details: &SendDetails, error: DisclosedError) -> SubmitOutcome {
+    let is_unknown = details.hash.is_some() && !error.shows_rejection();
     let code = i64::from(error.code());
-    SubmitOutcome::Rejected(RpcOutcome::NodeError(error), Some(code))
+    let outcome = RpcOutcome::NodeError(error);
+    if is_unknown {
+        SubmitOutcome::Unknown(outcome)
+    } else {
+        SubmitOutcome::Rejected(outcome, Some(code))
+    }
 }
 
 /// The journal records of one send: intent and outcome. Without an outcome the intent stays open, and is resolved by

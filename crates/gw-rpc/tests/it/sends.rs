@@ -145,7 +145,12 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
             "Insufficient funds: balance 12",
             (-32000, "insufficient funds for gas * price + value"),
         ),
-        (0, -32010, "some words of 10.0.0.7", (-32000, "upstream error")),
+        (
+            0,
+            -32601,
+            "the method does not exist",
+            (-32000, "the node does not support this method"),
+        ),
         (0, -32602, "No Signer available", (-32602, "upstream error")),
     ] {
         let (raw, _) = signed(&account(0), nonce, None, 0, Bytes::from_static(&[0x60]));
@@ -234,6 +239,105 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
         .map(|link| link.address)
         .collect();
     assert_eq!(linked, [account(0).address()]);
+}
+
+/// HD22: an error that does not show a rejection is no outcome. The send is searched for until the node has it.
+#[tokio::test]
+async fn hd22_an_error_that_shows_no_rejection_is_searched_for() {
+    for (code, message) in [
+        (-32603, "internal error"),
+        (-32000, "already known"),
+        (-32000, "VM Exception while processing transaction: reverted"),
+        (-32010, "some words of 10.0.0.7"),
+    ] {
+        let (world, fake, hash, search) = unanswered_send(NodeReply::Error(code, message, Value::Null)).await;
+        search.reached(2).await;
+        let (intents, outcomes, _) = world.sends_recorded();
+        assert_eq!((intents.len(), outcomes.len()), (1, 0), "{message}: unknown");
+        assert_eq!(reserved(&world, hash).await, 1, "{message}: nothing is released");
+        fake.set_result("eth_getTransactionByHash", json!({"hash": hash}));
+        let outcome = settled(&world).await;
+        assert_eq!(outcome, (hash, Outcome::Accepted), "{message}");
+    }
+}
+
+/// HD22: a node that does not have a send proves nothing, however often it is asked. The send is refused only when
+/// something else used its nonce.
+#[tokio::test]
+async fn hd22_a_send_is_searched_for_until_its_nonce_is_used() {
+    let (world, fake, hash, search) = unanswered_send(NodeReply::Http(502, "<html>bad gateway</html>")).await;
+    // More often than the gateway asked when it gave up after a minute.
+    search.reached(62).await;
+    let (intents, outcomes, _) = world.sends_recorded();
+    assert_eq!((intents.len(), outcomes.len()), (1, 0), "the outcome is unknown");
+    assert_eq!(reserved(&world, hash).await, 1);
+    fake.script("eth_getBlockByHash", |_| {
+        let mut block = gw_testkit::fake_node::block(FakeNode::HEAD, FakeNode::HEAD_HASH);
+        block["transactions"] = json!([B256::repeat_byte(9)]);
+        NodeReply::Result(block)
+    });
+    fake.script("eth_getTransactionByHash", move |params| {
+        let of_other = json!({"hash": params[0], "from": account(0).address(), "nonce": "0x0",
+            "blockHash": FakeNode::HEAD_HASH});
+        NodeReply::Result(if params[0] == json!(hash) {
+            Value::Null
+        } else {
+            of_other
+        })
+    });
+    // Used at the head, and not before it.
+    fake.script("eth_getTransactionCount", |params| {
+        let is_before = params[1] != json!(format!("{:#x}", FakeNode::HEAD))
+            && params[1]["blockHash"] != json!(FakeNode::HEAD_HASH);
+        NodeReply::Result(json!(if is_before { "0x0" } else { "0x1" }))
+    });
+    assert_eq!(settled(&world).await, (hash, Outcome::Refused));
+    assert_eq!(reserved(&world, hash).await, 0, "R3: released");
+}
+
+/// Counts how often the node was asked for a transaction that it does not have.
+struct Search(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Search {
+    async fn reached(&self, count: usize) {
+        while self.0.load(std::sync::atomic::Ordering::Relaxed) < count {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Sends a deployment that the node replies to with `reply`, and which the node does not have afterwards.
+async fn unanswered_send(reply: NodeReply) -> (World, FakeNode, B256, Search) {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, hash) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
+    fake.reply(SEND, reply);
+    let search = Search(std::sync::Arc::default());
+    let count = std::sync::Arc::clone(&search.0);
+    fake.script("eth_getTransactionByHash", move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        NodeReply::Result(Value::Null)
+    });
+    let answer = send(&world, &sender, &raw).await;
+    assert!(answer.body["error"].is_object(), "{}", answer.text);
+    (world, fake, hash, search)
+}
+
+async fn reserved(world: &World, hash: B256) -> usize {
+    let open = world.fixture.store.read().open_reservations(Some(hash)).await;
+    open.unwrap().len()
+}
+
+/// Waits until the only send has an outcome.
+async fn settled(world: &World) -> (B256, Outcome) {
+    loop {
+        let (intents, outcomes, _) = world.sends_recorded();
+        if let Some(outcome) = outcomes.first() {
+            assert!(intents.is_empty());
+            return (outcome.hash, outcome.outcome);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 /// HD22: intents that a crash left open are resolved at the next start.

@@ -136,7 +136,7 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
         now: platform.clock.now(),
         since: options.since,
         rest: 0,
-        erased: &|_, _| false,
+        report_index_faults: &|faults| print_index_faults("audit", faults),
     };
     let work = async {
         report_unreadable(&audit).await?;
@@ -171,8 +171,8 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, ServeErro
                         ));
                         Vec::new()
                     });
-                    known.is_policy_changed = report_foreign("policy", store.schema_differences().await?)
-                        | report_foreign("policy", index_faults(store).await?);
+                    known.is_policy_changed =
+                        report_foreign("policy", store.schema_differences().await?) | has_index_faults(store).await?;
                     known.is_policy_rewound = is_rewound(&audit, store).await.unwrap_or_else(|error| {
                         eprint_line(format_args!(
                             "the ids of the policy store cannot be compared: {error:#}"
@@ -280,6 +280,25 @@ fn report_foreign(database: &str, objects: Vec<String>) -> bool {
         ));
     }
     !objects.is_empty()
+}
+
+/// Prints the faults of the indexes of the policy database. Returns whether there are any.
+///
+/// # Errors
+/// If the policy store cannot be read.
+async fn has_index_faults(store: &Store) -> anyhow::Result<bool> {
+    let faults = index_faults(store).await?;
+    print_index_faults("policy", &faults);
+    Ok(!faults.is_empty())
+}
+
+fn print_index_faults(database: &str, faults: &[String]) {
+    for fault in faults {
+        eprint_line(format_args!(
+            "an index of the {database} database does not agree with the rows of its table: {fault}; find out who \
+             changed it, keep a copy of the database, and run REINDEX on the index"
+        ));
+    }
 }
 
 async fn open(store: StoreConfig) -> anyhow::Result<AuditStore> {

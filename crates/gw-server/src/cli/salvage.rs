@@ -34,7 +34,6 @@ pub(super) struct Salvage {
 pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, ServeError> {
     let dir = command.dir.clone().unwrap_or_else(|| config.audit.journal_dir.clone());
     let salvage = gw_journal::Salvage::inspect(&dir, &journal::holder()).map_err(serve_error)?;
-    let findings = salvage.findings();
     let Some(refusal) = salvage.refusal() else {
         say(format_args!(
             "OK `{}`: the journal can be opened, there is nothing to salvage\n",
@@ -42,8 +41,15 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, ServeE
         ));
         return Ok(ExitCode::SUCCESS);
     };
-    say(format_args!("DAMAGED {refusal}\n{}", describe(findings)));
-    let lost = findings.lost();
+    say(format_args!("DAMAGED {refusal}\n"));
+    salvage.findings().for_each(|findings| say(describe(findings)));
+    for path in salvage.leftovers() {
+        say(format_args!(
+            "  `{}` was left behind by an interrupted move; it is set aside, and its records are in the other shard\n",
+            path.display()
+        ));
+    }
+    let lost: u64 = salvage.findings().map(Findings::lost).sum();
     if !command.confirm {
         say("nothing was changed; --confirm continues with the intact records and moves the damaged files aside\n");
         return Ok(ExitCode::from(EXIT_FINDING));
@@ -74,21 +80,19 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, ServeE
     })
 }
 
-/// Adds a trusted head for each chain of the damaged shard that is sealed further than it is signed. Only the damaged
+/// Adds a trusted head for each chain of a damaged shard that is sealed further than it is signed. Only the damaged
 /// journal knows of these entries: without the head, a writer of the store could remove them without a finding. The
 /// next start compares the store with the heads, and signs them.
 fn trust_sealed(salvage: &gw_journal::Salvage, dir: &Path) -> anyhow::Result<()> {
-    let Some(shard) = salvage.findings().shard else {
-        return Ok(());
-    };
     let file = HeadsFile::open(dir)?;
     let trusted = file.heads();
     let mut new_heads = Vec::new();
-    for state in &salvage.findings().streams {
-        let chain = ChainId {
-            stream: state.stream,
-            shard,
-        };
+    let chains = salvage.findings().flat_map(|findings| {
+        let shard = findings.shard;
+        let streams = findings.streams.iter().map(|state| state.stream);
+        streams.map(move |stream| ChainId { stream, shard })
+    });
+    for chain in chains {
         let trusted_head = trusted.head(chain);
         let Some(mut edge) = trusted_head.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else {
             continue;
@@ -97,7 +101,7 @@ fn trust_sealed(salvage: &gw_journal::Salvage, dir: &Path) -> anyhow::Result<()>
         // Stops at the first entry that is missing or does not continue the chain.
         let mut continues = true;
         salvage
-            .each_sealed(state.stream, signed, |seq, bytes| {
+            .each_sealed(chain, signed, |seq, bytes| {
                 continues = continues && edge.push(seq, gw_audit::tree::leaf(bytes), bytes).is_ok();
             })
             .context("the damaged journal cannot be read")?;
@@ -134,9 +138,7 @@ fn describe(findings: &Findings) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {line}");
     };
-    if let Some(shard) = findings.shard {
-        line(format_args!("shard {shard}"));
-    }
+    line(format_args!("shard {} in `{}`", findings.shard, findings.dir.display()));
     if !findings.header {
         line(format_args!(
             "the header cannot be read: sealed and unsealed records cannot be distinguished, and some are sealed twice"

@@ -74,8 +74,8 @@ impl Conditions<'_> {
             )
             // Not required: the journal buffers records while the audit store is down (spec/70 rule 14).
             .showing("audit_store", {
-                let health = Arc::clone(health);
-                move || health.is_store_reachable()
+                let (health, audit) = (Arc::clone(health), self.storage.audit.clone());
+                move || health.is_store_reachable() && audit.may_write()
             })
             // Not required: the other instances would have the same finding.
             .showing_level("audit_chain", {

@@ -2,6 +2,7 @@
 
 use crate::config::{EXIT_CONFIG, Report};
 use gw_store::LockError;
+use std::path::Path;
 
 /// An error that ends the service or a command.
 #[derive(Debug)]
@@ -23,6 +24,9 @@ const EXIT_UNREADABLE: u8 = 74;
 /// `EX_TEMPFAIL`: another process holds the directory; try again.
 const EXIT_BUSY: u8 = 75;
 
+/// With fewer free bytes a disk counts as full: the embedded stores and the journal write files of this size at a start.
+const FULL_DISK_BYTES: u64 = 256 * 1024;
+
 impl ServeError {
     /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
@@ -32,6 +36,27 @@ impl ServeError {
             Self::Unreadable(_) => EXIT_UNREADABLE,
             Self::Other(_) => 1,
         }
+    }
+
+    /// Adds the disks of these directories that are full: the error of a database or a file on such a disk does not name
+    /// it.
+    pub(crate) fn with_full_disks<'a>(self, directories: impl Iterator<Item = &'a Path>) -> Self {
+        let Self::Other(mut error) = self else { return self };
+        for directory in directories {
+            // A directory that could not be created is on the disk of its parent.
+            let existing = directory.ancestors().find(|path| path.is_dir());
+            let Some(free) = existing.and_then(|path| gw_journal::free_bytes(path).ok()) else {
+                continue;
+            };
+            if free < FULL_DISK_BYTES {
+                error = error.context(format!(
+                    "the disk of `{}` is full ({free} bytes are free): free disk space, then start again; everything \
+                     that was acknowledged is kept",
+                    directory.display()
+                ));
+            }
+        }
+        Self::Other(error)
     }
 
     /// Turns [`Self::Held`] into [`Self::Busy`], for commands that write once and end: for them a held directory is not

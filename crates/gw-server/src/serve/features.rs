@@ -192,7 +192,7 @@ impl Chain for OwnChain {
                 .await
             {
                 Ok(TraceResult::Trace(trace)) => Some(trace),
-                // The execution itself failed: the wallet does not confirm.
+                // Proves nothing about the wallet: the node did not run the call, or its trace cannot be read.
                 Ok(TraceResult::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
                 Err(error @ (NoTrace::Unsupported | NoTrace::Node(_))) => {
                     tracing::warn!(

@@ -360,7 +360,16 @@ async fn note_start(journal: Journal, audit: &AuditStore) -> anyhow::Result<(Jou
     })
     .await
     .context("recording the start in the journal directory failed")?;
-    let Some(start) = starts.context("the start cannot be recorded in the journal directory")? else {
+    let starts = starts.map_err(|error| {
+        let advice = if matches!(error, OpenError::Corrupt { .. }) {
+            "the journal directory does not tell whether it is the newest one of its shard, and the records are intact: \
+             `ledger-gateway audit salvage --confirm` continues with them in a new shard"
+        } else {
+            "the start cannot be recorded in the journal directory"
+        };
+        anyhow::Error::from(error).context(advice)
+    });
+    let Some(start) = starts? else {
         return Ok((journal, false));
     };
     let is_first = audit

@@ -39,7 +39,7 @@ use crate::{
     listener::Connections,
     signal::Interrupt,
     telemetry::{self, Metrics},
-    workers::Retention,
+    workers::{self, Retention},
 };
 use administration::AdminThread;
 use anyhow::Context as _;
@@ -49,7 +49,7 @@ use explorer::{ExplorerApi, Unavailable};
 use gateway::Gateway;
 use gw_crypto::KeyCipher;
 use gw_http::{HttpContext, InternalHosts};
-use gw_store::{BootClock, Feed, FeedTiming, Store};
+use gw_store::{BootClock, Feed, FeedTiming};
 use listeners::Listeners;
 use ready::{ReadyDetail, ReadyState};
 use sealer::Sealer;
@@ -64,6 +64,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 /// # Errors
 /// If the service cannot start, or loses its lease.
 pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
+    let directories = [config.data_dir.clone(), config.audit.journal_dir.clone()];
+    serve(config)
+        .await
+        .map_err(|error| error.with_full_disks(directories.iter().map(|directory| &**directory)))
+}
+
+async fn serve(config: Config) -> Result<(), ServeError> {
     let mut interrupt = Interrupt::listen().context("the handlers of SIGTERM and SIGINT cannot be installed")?;
     let _log = telemetry::start_log(&config.operation).context("the log cannot be started")?;
     let metrics = Metrics::start().context("the metrics recorder cannot be started")?;
@@ -106,7 +113,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ServeError> {
 
     let retention = sealer::retention(&setup, &storage, &audit_log).await?;
     let sealer = Sealer::start(&setup, &storage, &audit_log);
-    start_store_workers(retention, &storage.store, &tasks, &shutdown);
+    start_store_workers(retention, &storage, &audit_log, &tasks, &shutdown);
     let administration = AdminThread::start()?;
     let gateway = Gateway {
         setup: &setup,
@@ -178,8 +185,22 @@ fn group_keys(setup: &Setup, feed: &Feed) -> anyhow::Result<Arc<KeyCipher>> {
     Ok(Arc::new(group_keys))
 }
 
-/// Starts the workers of the stores, which need no node: the retention of the audit log, and the watch of a full disk.
-fn start_store_workers(retention: Option<Retention>, store: &Store, tasks: &TaskTracker, shutdown: &CancellationToken) {
+/// Starts the workers of the stores, which need no node: the retention of the audit log, and the watches of a full disk
+/// and of the privileges.
+fn start_store_workers(
+    retention: Option<Retention>,
+    storage: &Storage,
+    audit_log: &AuditLog,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) {
+    let store = &storage.store;
+    tasks.spawn(workers::watch_privileges(
+        store.clone(),
+        storage.audit.clone(),
+        Arc::clone(&audit_log.journal),
+        shutdown.clone(),
+    ));
     if let Some(retention) = retention {
         tasks.spawn(retention.prune(shutdown.clone()));
     }

@@ -50,7 +50,7 @@ fn pass() -> Pass<'static> {
         now: LATE,
         since: 0,
         rest: 0,
-        erased: &|_, _| false,
+        report_index_faults: &|_| {},
     }
 }
 
@@ -335,7 +335,7 @@ impl World {
             now: LATE,
             since: 0,
             rest: 0,
-            erased: &|_, _| false,
+            report_index_faults: &|_| {},
         };
         let mut kinds = BTreeSet::new();
         let collect =

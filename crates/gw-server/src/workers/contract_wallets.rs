@@ -62,6 +62,12 @@ impl ContractWallets {
             match ask_wallet(&*self.chain, policy, &self.policy_settings, link.user, &question, now).await {
                 Ok(WalletAnswer::Yes { .. }) => self.confirm(&link).await?,
                 Ok(WalletAnswer::No) => self.end_link(&link).await?,
+                // An error of the node, or a trace that cannot be read, proves no change of the wallet.
+                Ok(WalletAnswer::Unknown) => tracing::warn!(
+                    user.id = %link.user,
+                    "the node gave no trace of a contract wallet, so its link stays unconfirmed; the next attempt is in \
+                     ten minutes"
+                ),
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn core::error::Error,

@@ -1,4 +1,4 @@
-//! Background workers: watchers of reserved addresses, contract wallets, the cache and the journals' numbers; the
+//! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals' numbers; the
 //! sealer, the verifier and the retention of the audit log; and the deletion of expired rows.
 //!
 //! A worker ends after its current step when its token is cancelled. Ending it at any time loses no data.
@@ -6,6 +6,7 @@
 mod cache;
 mod contract_wallets;
 mod journal_heads;
+mod privileges;
 mod purge;
 mod reservations;
 mod retention;
@@ -15,6 +16,7 @@ mod verify;
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
 pub(crate) use journal_heads::watch as watch_journal_heads;
+pub(crate) use privileges::watch as watch_privileges;
 pub(crate) use purge::purge_expired;
 pub(crate) use reservations::watch as watch_reservations;
 pub(crate) use retention::Retention;

@@ -8,7 +8,7 @@
 use super::ADMIN_CHAIN;
 use crate::{
     trust::{AuditTrust, adopt},
-    verification::{ChainReport, Erased, Known, Pass, Verified, verify_all},
+    verification::{ChainReport, Known, Pass, Verified, verify_all},
 };
 use anyhow::Context as _;
 use gw_audit::{
@@ -121,7 +121,7 @@ pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
 /// Limit of the comparison of the rows of the policy store with their indexes.
 const INDEX_CHECK: Duration = Duration::from_secs(60);
 
-/// Returns the faults of the indexes of the policy store, as the engine words them. A lying index makes a change hit
+/// Returns the faults of the indexes of the policy store; each names its index. A lying index makes a change hit
 /// another row than the one that it names.
 ///
 /// # Errors
@@ -134,8 +134,8 @@ pub(crate) async fn index_faults(store: &Store) -> anyhow::Result<Vec<String>> {
         IndexCheck::Unfinished => {
             tracing::warn!(
                 limit_s = INDEX_CHECK.as_secs(),
-                "the policy database is too large to compare its indexes with its rows in time; what was compared \
-                 agrees; consider PostgreSQL"
+                "the policy database is too large to compare all of its indexes with its rows in time; what was \
+                 compared agrees"
             );
             Ok(Vec::new())
         }
@@ -149,11 +149,20 @@ pub(crate) async fn is_index_faulty(store: &Store) -> anyhow::Result<bool> {
         tracing::error!(
             faults = faults.join("; "),
             "the indexes of the policy database do not agree with its rows, so a change can hit another row than the \
-             one that it names: the likely cause is manual SQL or a damaged disk; keep a copy of the file, run REINDEX \
-             on it, and repeat the changes made since"
+             one that it names: the likely cause is manual SQL or a damaged disk; keep a copy of the database, run \
+             REINDEX on each index that the faults name, and repeat the changes made since"
         );
     }
     Ok(!faults.is_empty())
+}
+
+/// Logs the faults of the indexes of the audit database.
+pub(crate) fn log_index_faults(faults: &[String]) {
+    tracing::error!(
+        faults = faults.join("; "),
+        "the indexes of the audit database do not agree with its rows, so queries can miss entries: the likely cause is \
+         manual SQL or a damaged disk; keep a copy of the database, then run REINDEX on each index that the faults name"
+    );
 }
 
 impl Verification {
@@ -215,14 +224,13 @@ impl Verification {
             waiting_erasures,
             ..Known::default()
         };
-        let erased: Erased<'_> = &|_, _| false;
         let pass = Pass {
             cluster: trust.cluster,
             interval: self.checkpoints,
             now: self.clock.now(),
             since: 0,
             rest: REST,
-            erased,
+            report_index_faults: &log_index_faults,
         };
         let mut reports = Vec::new();
         verify_all(

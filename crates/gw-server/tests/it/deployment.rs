@@ -220,6 +220,32 @@ impl Deployment {
         });
     }
 
+    /// Creates a role that may read and write all tables and owns none. Returns its name, and the settings with which
+    /// the gateway uses it.
+    pub(crate) fn writing_role(&self) -> (String, [(&'static str, String); 3]) {
+        let Engine::Postgres { policy, audit } = &self.engine else {
+            panic!("a file has no roles")
+        };
+        let role = format!("{}_writer", Self::name(policy));
+        self.sql(Store::Policy, &format!("CREATE ROLE {role} LOGIN"));
+        for store in [Store::Policy, Store::Audit] {
+            self.sql(
+                store,
+                &format!(
+                    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}; \
+                     GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}"
+                ),
+            );
+        }
+        let url = |url: &str| url.replace("//gateway@", &format!("//{role}@"));
+        let settings = [
+            ("DATABASE_URL", url(policy)),
+            ("AUDIT_DATABASE_URL", url(audit)),
+            ("MIGRATE", "off".to_owned()),
+        ];
+        (role, settings)
+    }
+
     /// The name of a database on the server.
     fn name(url: &str) -> &str {
         let path = url.split('?').next().unwrap_or_default();

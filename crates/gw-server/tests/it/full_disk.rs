@@ -77,3 +77,45 @@ fn rl1_acknowledged_writes_around_a_full_disk_survive_a_kill() {
         );
     }
 }
+
+/// RL1: a start that fails because the disk of the stores is full names the disk and what to do, and the next start
+/// succeeds once there is room, however often the process was killed in between; the first start, too.
+#[test]
+fn rl1_a_start_on_a_full_disk_names_the_disk_and_succeeds_once_it_is_freed() {
+    let journal = tempfile::tempdir().expect("made");
+    let Some(disk) = FullDisk::mount(8) else { return };
+    let node = anvil();
+    let (data, buffer) = (disk.path().join("data"), journal.path().join("journal"));
+    let data = data.to_str().expect("text");
+    let settings = [
+        ("DATA_DIR", data),
+        ("AUDIT_BUFFER_DIR", buffer.to_str().expect("text")),
+        ("ADMIN_API_TOKEN", TOKEN),
+    ];
+    let mut acknowledged: Vec<String> = Vec::new();
+    for cycle in 0..4 {
+        disk.fill().expect("filled");
+        let output = Serving::spawn(node.url(), &settings).wait_for_failed_start();
+        assert!(
+            output.contains(&format!("the disk of `{data}` is full")) && output.contains("free disk space"),
+            "cycle {cycle}: {output}"
+        );
+        disk.free().expect("freed");
+        let gateway = Serving::start(node.url(), &settings).ready();
+        for slug in &acknowledged {
+            let response = create_org(&gateway, slug);
+            assert_eq!(
+                response.status, 409,
+                "cycle {cycle}: `{slug}` was acknowledged and is lost"
+            );
+        }
+        for n in 0..5 {
+            let slug = format!("cycle-{cycle}-{n}");
+            let response = create_org(&gateway, &slug);
+            assert_eq!(response.status, 201, "{response:?}\n{}", gateway.output());
+            acknowledged.push(slug);
+        }
+        // Dropping kills the process without SIGTERM.
+        drop(gateway);
+    }
+}

@@ -14,6 +14,7 @@ mod documents;
 mod full_disk;
 #[cfg(test)]
 mod indexer;
+mod privileges;
 mod process;
 mod restore;
 mod retention;

@@ -147,6 +147,29 @@ fn rl10_audit_erase_removes_a_person_from_the_log() {
             .any(|part| part == DID.as_bytes())
     };
     assert!(contains_did(), "the database contains the DID before the erasure");
+    // RL2: an object that no migration made can hide a legal hold, so nothing is erased.
+    for (name, table) in [("audit.db", "entries"), ("gateway.db", "legal_holds")] {
+        let database = path(&format!("data/{name}"));
+        let trigger = format!("CREATE TRIGGER lie AFTER UPDATE ON {table} BEGIN SELECT 1; END");
+        process::change_database(&database, &trigger);
+        let arguments = [
+            "--external-id",
+            DID,
+            "--actor",
+            "officer",
+            "--reason",
+            "request 12",
+            "--confirm",
+        ];
+        let output = process::gateway(&[&["audit", "erase"], &arguments[..]].concat(), &settings);
+        let text = stderr(&output);
+        assert!(
+            !output.status.success() && text.contains(&format!("trigger lie on {table}")),
+            "{name}: {text}"
+        );
+        assert!(contains_did(), "{name}: nothing is erased");
+        process::change_database(&database, "DROP TRIGGER lie");
+    }
     let text = erase(&["--confirm"]);
     assert!(text.contains("entries erased"), "{text}");
     assert!(erase(&[]).contains("nothing to erase"));

@@ -13,6 +13,7 @@ on_both_engines! {
     rl5_a_damaged_journal_is_salvaged_and_nothing_is_deleted,
     rl5_records_that_a_salvage_saved_are_not_reported_as_lost,
     rl2_removal_of_sealed_entries_of_a_salvaged_journal_is_detected,
+    rl5_a_damaged_start_and_a_missing_shard_lead_out_of_the_salvage,
 }
 
 /// The first segment of the journal, which has the records.
@@ -88,6 +89,31 @@ fn rl5_a_damaged_journal_is_salvaged_and_nothing_is_deleted(deployment: &Deploym
     assert!(moved_aside[0].is_dir());
     let verified = deployment.run(&["audit", "verify"]);
     assert!(verified.status.success(), "{}", output_of(&verified));
+}
+
+/// RL5: whatever keeps the service from starting is something that the salvage repairs; the advice is no circle.
+fn rl5_a_damaged_start_and_a_missing_shard_lead_out_of_the_salvage(deployment: &Deployment) {
+    let (node, journal) = (anvil(), deployment.path("journal"));
+    let damage: [fn(&Path); 2] = [
+        |journal| {
+            let shard = fs::read_to_string(journal.join("shard")).expect("a shard");
+            fs::write(journal.join(shard).join("start"), "not a start").expect("written");
+        },
+        |journal| fs::write(journal.join("shard"), "00000000-0000-0000-0000-0000000000aa").expect("written"),
+    ];
+    for damage in damage {
+        let gateway = deployment.start(node.url(), &[]);
+        call(&gateway, 5);
+        gateway.end();
+        damage(Path::new(&journal));
+        let failed_start = deployment.failed_start(node.url(), &[]);
+        assert!(failed_start.contains("ledger-gateway audit salvage"), "{failed_start}");
+        let salvage = deployment.run(&["audit", "salvage", "--confirm"]);
+        assert!(salvage.status.success(), "{}", output_of(&salvage));
+        deployment.start(node.url(), &[]).end();
+        let verified = deployment.run(&["audit", "verify"]);
+        assert!(verified.status.success(), "{}", output_of(&verified));
+    }
 }
 
 /// RL5: the waiting records of a damaged journal are sealed in a new shard. Neither verification nor the new shard

@@ -85,7 +85,12 @@ impl AuditStore {
     /// # Errors
     /// Any database error.
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
-        let pools = Pools::open(&config.location, config.connections).await?;
+        let pools = Pools::open(
+            &config.location,
+            config.connections,
+            &migration::names::<AuditMigrator>(),
+        )
+        .await?;
         Ok(Self {
             pools,
             config: Arc::new(config),
@@ -451,12 +456,26 @@ impl AuditStore {
         Ok(objects)
     }
 
+    /// Looks up the privileges of our credential that sealing needs (spec/70 rule 25). Returns those that it lacks, such
+    /// as `INSERT on entries`; until the next look-up, [`AuditStore::may_write`] is false if there are any.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn missing_privileges(&self) -> Result<Vec<String>, StoreError> {
+        dialect::missing_privileges(&self.pools, &NEEDED_PRIVILEGES).await
+    }
+
+    /// Whether our credential had the privileges that sealing needs when they were last looked up.
+    pub fn may_write(&self) -> bool {
+        self.pools.may_write()
+    }
+
     /// Compares the indexes with the rows, for at most `limit`; see [`IndexCheck`].
     ///
     /// # Errors
     /// If the database does not answer.
     pub async fn check_indexes(&self, limit: Duration) -> Result<IndexCheck, StoreError> {
-        schema::check_indexes(&self.pools, limit).await
+        schema::check_indexes(&self.pools, migration::AUDIT.for_engine(self.pools.engine), limit).await
     }
 
     /// Returns the last entry of each organization in a chain, including pruned ones; new entries continue from them.
@@ -631,6 +650,18 @@ type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Most entries that one query returns.
 const MOST_ENTRIES: u64 = 1_000_000;
+/// The privileges that sealing needs.
+const NEEDED_PRIVILEGES: [(&str, &str); 9] = [
+    ("entries", "SELECT"),
+    ("entries", "INSERT"),
+    ("checkpoints", "SELECT"),
+    ("checkpoints", "INSERT"),
+    ("chains", "SELECT"),
+    ("chains", "INSERT"),
+    ("chains", "UPDATE"),
+    ("journal_starts", "SELECT"),
+    ("journal_starts", "INSERT"),
+];
 /// Most rows of `chains` that are read. Each start of an instance with an empty journal makes at most five.
 pub(super) const MOST_CHAINS: u64 = 10_000;
 

@@ -43,6 +43,8 @@ pub(crate) struct Liveness {
     answered: AtomicU64,
     /// Whether a write failed for lack of room or because of the disk, and no probe succeeded since.
     lacks_room: AtomicBool,
+    /// Whether our credential lacked a privilege when they were last looked up.
+    lacks_privileges: AtomicBool,
     /// Time and result of the last probe. Locked during a probe: all waiting tasks share one.
     probe: Mutex<Option<(Instant, bool)>>,
     /// When a mutation was last rejected, in milliseconds since `start` plus one; 0 if one succeeded since.
@@ -56,6 +58,7 @@ impl Liveness {
             start: Instant::now(),
             answered: AtomicU64::new(0),
             lacks_room: AtomicBool::new(false),
+            lacks_privileges: AtomicBool::new(false),
             probe: Mutex::default(),
             refused: AtomicU64::new(0),
         }
@@ -103,6 +106,15 @@ impl Liveness {
     /// Whether no write failed for lack of room since the last successful probe.
     pub(crate) fn has_room(&self) -> bool {
         !self.lacks_room.load(Ordering::Relaxed)
+    }
+
+    /// Records whether our credential has all privileges.
+    pub(crate) fn note_privileges(&self, has_all: bool) {
+        self.lacks_privileges.store(!has_all, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_privileges(&self) -> bool {
+        !self.lacks_privileges.load(Ordering::Relaxed)
     }
 
     /// Records that a write that needed new space succeeded.

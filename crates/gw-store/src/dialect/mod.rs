@@ -174,6 +174,11 @@ impl Pools {
         self.writer.liveness.has_room()
     }
 
+    /// Whether our credential had all privileges when they were last looked up.
+    pub(crate) fn may_write(&self) -> bool {
+        self.writer.liveness.has_privileges()
+    }
+
     /// Whether the SQLite file is still at its path.
     pub(crate) fn have_file(&self) -> bool {
         self.file.as_ref().is_none_or(|file| file.is_there())
@@ -204,11 +209,13 @@ impl Pools {
         Ok(())
     }
 
-    pub(crate) async fn open(location: &Location, connections: u32) -> Result<Self, StoreError> {
+    /// Opens a database. On PostgreSQL, `steps` are the names of its migration steps: of several schemas that have a
+    /// table of such steps, the one in which most of these were run has our tables.
+    pub(crate) async fn open(location: &Location, connections: u32, steps: &[String]) -> Result<Self, StoreError> {
         match location {
             Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,
             Location::SqliteReadOnly { file } => sqlite::open_read_only(file).await,
-            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime).await,
+            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime, steps).await,
         }
         .map_err(StoreError::from)
     }
@@ -430,6 +437,17 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
         .await?
         .ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "may_rewrite")?)
+}
+
+/// Returns the privileges of these on our tables that our database credential lacks, and remembers whether there are
+/// any: then [`Pools::may_write`] is false. SQLite has no credentials.
+pub(crate) async fn missing_privileges(pools: &Pools, needed: &[(&str, &str)]) -> Result<Vec<String>, StoreError> {
+    let missing = match pools.engine {
+        Engine::Sqlite => Vec::new(),
+        Engine::Postgres => postgres::missing_privileges(&pools.reader, needed).await?,
+    };
+    pools.writer.liveness.note_privileges(missing.is_empty());
+    Ok(missing)
 }
 
 /// Usage of a table's ids.

@@ -1,5 +1,7 @@
 //! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations that queue on the epoch row, NOTIFY with the commit.
 
+pub(super) mod indexes;
+
 use super::{
     CHANNEL, Engine, Pool, Pools,
     liveness::{Liveness, soon},
@@ -50,9 +52,10 @@ const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces
 /// hanging mutation is aborted, and those that queue for the epoch row give up after a while. A change also reads
 /// before its transaction, so every statement has its short wait for locks (`super::LOCK_WAIT`). The server ends
 /// sessions whose client's machine does not acknowledge its packets for ten seconds; their locks end with them. A
-/// commit is on disk before it is answered, whatever the database's default is. The settings that change what the
+/// commit is on disk before it is answered, and a statement outside a transaction may write, whatever the defaults of
+/// the database and the role are. The settings that change what the
 /// catalog's functions print, and what a statement means, are those of a new database: the schema is compared as text.
-const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '1s'; \
+const SESSION: &str = "SET TIME ZONE 'UTC'; SET default_transaction_read_only = off; SET lock_timeout = '1s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'; \
      SET tcp_user_timeout = '10s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
      SET tcp_keepalives_count = 3; SET quote_all_identifiers = off; SET standard_conforming_strings = on; \
@@ -62,13 +65,18 @@ const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '1s'; \
      SELECT pg_catalog.set_config('synchronous_commit', 'on', FALSE) \
      WHERE pg_catalog.current_setting('synchronous_commit') = 'off'";
 
-/// Returns the schema that has our tables, quoted, or else the one in which tables are created.
-const OUR_SCHEMA: &str = "SELECT pg_catalog.quote_ident(s.name) \
-     FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (name, place) \
-     WHERE s.name NOT IN ('pg_catalog', 'information_schema') AND s.name NOT LIKE 'pg\\_temp%' \
-     ORDER BY NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
-       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-       WHERE n.nspname = s.name AND c.relname = 'seaql_migrations'), s.place LIMIT 1";
+/// Returns the schemas of a search path, quoted, in which our tables can be: first those with a table of migration
+/// steps that we may read. Tables are created in the first of the others.
+const SCHEMAS: &str = "SELECT pg_catalog.quote_ident(s.name) AS name, s.has_steps FROM ( \
+       SELECT s.name, s.place, EXISTS (SELECT 1 FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = s.name AND c.relname = 'seaql_migrations' AND c.relkind = 'r' \
+         AND pg_catalog.has_table_privilege(c.oid, 'SELECT')) AS has_steps \
+       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (name, place) \
+       WHERE s.name NOT IN ('pg_catalog', 'information_schema') AND s.name NOT LIKE 'pg\\_temp%') AS s \
+     ORDER BY NOT s.has_steps, s.place";
+/// How long the comparison of two schemas may take.
+const SCHEMA_TIMEOUT: &str = "SET statement_timeout = '5s'; SET lock_timeout = '1s'";
 
 /// The `lock_timeout` of transactions that write and for which no caller waits.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,7 +91,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
      SELECT pg_catalog.pg_advisory_xact_lock(7235419268)";
 
-pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> Result<Pools, DbErr> {
+pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, steps: &[String]) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
     let options = PgConnectOptions::from_str(url.expose())
         .map_err(failed)?
@@ -91,7 +99,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     // The pool retries until its timeout and reports only that; a separate connection reports the cause (RTO8).
     let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
     let mut first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
-    let path = search_path(&mut first).await.map_err(failed)?;
+    let path = search_path(&mut first, steps).await.map_err(failed)?;
     first.close().await.map_err(failed)?;
     let session: Arc<str> = format!("SET search_path = {path}; {SESSION}").into();
     let liveness = Arc::new(Liveness::new(Some(options.clone())));
@@ -130,13 +138,47 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
 /// Returns the search path for all sessions: the objects of the system, then our schema, then temporary tables, which
 /// else come first. An owner of the database can change the default path at any time, and then another schema's
 /// relations, functions or operators would replace those of the system.
-async fn search_path(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
+///
+/// Somebody may have put another schema before ours that has tables of the same names: ours is the one in which most of
+/// our migration `steps` were run, and of equal ones the first.
+async fn search_path(connection: &mut PgConnection, steps: &[String]) -> Result<String, sqlx::Error> {
     let default = sqlx::query_scalar("SELECT pg_catalog.current_schemas(FALSE)::pg_catalog.text[]").persistent(false);
     let default: Vec<String> = default.fetch_one(&mut *connection).await?;
     connection.execute("SET search_path = pg_catalog, pg_temp").await?;
-    let schema = sqlx::query_scalar(OUR_SCHEMA).persistent(false).bind(default);
-    let schema: Option<String> = schema.fetch_optional(connection).await?;
-    Ok(format!("{}, pg_temp", schema.as_deref().unwrap_or("public")))
+    let schemas = sqlx::query_as(SCHEMAS).persistent(false).bind(default);
+    let schemas: Vec<(String, bool)> = schemas.fetch_all(&mut *connection).await?;
+    let mut ours = schemas.first().map(|(name, _)| name);
+    let with_steps = schemas.iter().filter(|(_, has_steps)| *has_steps);
+    if with_steps.clone().count() > 1 {
+        connection.execute(sqlx::raw_sql(SCHEMA_TIMEOUT)).await?;
+        let mut most = 0;
+        for (name, _) in with_steps {
+            let applied = count_applied(connection, name, steps).await?;
+            tracing::warn!(
+                schema = name,
+                applied,
+                "several schemas of the search path have migration steps"
+            );
+            if applied > most {
+                (ours, most) = (Some(name), applied);
+            }
+        }
+    }
+    Ok(format!("{}, pg_temp", ours.map_or("public", String::as_str)))
+}
+
+/// Returns how many of the `steps` were run in a schema; none if its table is not one of migration steps.
+async fn count_applied(connection: &mut PgConnection, schema: &str, steps: &[String]) -> Result<i64, sqlx::Error> {
+    let sql =
+        format!("SELECT pg_catalog.count(DISTINCT version) FROM {schema}.seaql_migrations WHERE version = ANY ($1)");
+    let count = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+        .persistent(false)
+        .bind(steps);
+    match count.fetch_one(connection).await {
+        // A column is missing or of another type.
+        Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| code.starts_with("42")) => Ok(0),
+        result => result,
+    }
 }
 
 /// How long the start of a transaction may take. If no connection is free, it first waits for one.
@@ -235,6 +277,27 @@ pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<Strin
     ]
 }
 
+/// Returns the privileges of these that our credential lacks, such as `INSERT on users`.
+pub(super) async fn missing_privileges(
+    conn: &impl ConnectionTrait,
+    needed: &[(&str, &str)],
+) -> Result<Vec<String>, DbErr> {
+    // The names are those of our own schema and of SQL.
+    let needed: Vec<_> = needed
+        .iter()
+        .map(|(table, privilege)| format!("('{table}', '{privilege}')"))
+        .collect();
+    let sql = format!(
+        "SELECT n.privilege || ' on ' || n.name AS missing FROM (VALUES {}) AS n (name, privilege) \
+         JOIN pg_catalog.pg_class c ON c.relname = n.name \
+         JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace AND s.nspname = pg_catalog.current_schema() \
+         WHERE NOT pg_catalog.has_table_privilege(c.oid, n.privilege) ORDER BY n.name, n.privilege",
+        needed.join(", ")
+    );
+    let rows = conn.query_all_raw(Engine::Postgres.statement(sql)).await?;
+    rows.iter().map(|row| row.try_get("", "missing")).collect()
+}
+
 pub(super) fn may_rewrite(table: &str) -> String {
     format!("SELECT pg_catalog.has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
 }
@@ -243,7 +306,7 @@ pub(super) fn may_rewrite(table: &str) -> String {
 /// sequences, and the functions and operators, which could replace those of the system in a statement. Reads the
 /// catalog alone, so that each role sees every object. Leaves out what differs between versions of the server (NOT NULL
 /// constraints since version 18; the columns tell), objects that an administrator's extension brought, and the copy of
-/// an index that is being rebuilt.
+/// an index that is being rebuilt. An index that queries do not use or writes do not maintain differs.
 const OBJECTS: &str = "\
     WITH ours AS (SELECT n.oid, pg_catalog.quote_ident(n.nspname) || '.' AS prefix \
         FROM pg_catalog.pg_namespace n WHERE n.nspname = pg_catalog.current_schema()), \
@@ -283,12 +346,18 @@ const OBJECTS: &str = "\
       || CASE WHEN c.convalidated THEN '' ELSE ' not validated' END \
       FROM tables t JOIN pg_catalog.pg_constraint c ON c.conrelid = t.oid OR (c.confrelid = t.oid AND NOT EXISTS \
         (SELECT 1 FROM tables o WHERE o.oid = c.conrelid)) WHERE c.contype NOT IN ('n', 't') \
-    UNION ALL SELECT t.name, 4, 0, CASE WHEN x.indisvalid THEN line.line \
-        ELSE pg_catalog.regexp_replace(line.line, '_cc(new|old)[0-9]*', '', 'g') END \
+    UNION ALL SELECT t.name, 4, 0, CASE WHEN NOT x.indisvalid AND i.relname ~ copy.suffix AND EXISTS ( \
+          SELECT 1 FROM pg_catalog.pg_index o JOIN pg_catalog.pg_class n ON n.oid = o.indexrelid \
+          WHERE o.indrelid = t.oid AND o.indisvalid \
+          AND n.relname = pg_catalog.regexp_replace(i.relname, copy.suffix, '')) \
+        THEN pg_catalog.regexp_replace(line.line, '_cc(new|old)[0-9]*', '', 'g') \
+        ELSE line.line || CASE WHEN x.indisvalid THEN '' ELSE ' not valid' END \
+          || CASE WHEN x.indisready THEN '' ELSE ' not ready' END \
+          || CASE WHEN x.indislive THEN '' ELSE ' not live' END END \
       FROM tables t JOIN pg_catalog.pg_index x ON x.indrelid = t.oid \
       JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid CROSS JOIN LATERAL (SELECT 'index ' || i.relname || ' on ' \
         || t.name || ': ' || pg_catalog.replace(pg_catalog.pg_get_indexdef(i.oid), ' ON ' || t.prefix, ' ON ') \
-        AS line) line \
+        AS line) line CROSS JOIN (SELECT '_cc(new|old)[0-9]*$' AS suffix) copy \
     UNION ALL SELECT t.name, 5, 0, 'trigger ' || g.tgname || ' on ' || t.name || ': ' \
       || pg_catalog.replace(pg_catalog.replace(pg_catalog.pg_get_triggerdef(g.oid), ' ON ' || t.prefix, ' ON '), \
         ' FUNCTION ' || t.prefix, ' FUNCTION ') \

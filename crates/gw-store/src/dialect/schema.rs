@@ -44,7 +44,8 @@ pub(crate) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbEr
 pub enum IndexCheck {
     /// Every row is in every index of its table.
     Sound,
-    /// The faults, as the engine words them: rows that an index lacks, or pages that cannot be read.
+    /// The faults: rows that an index lacks, or pages that cannot be read. Each names the index; on SQLite in the
+    /// engine's words.
     Faulty(Vec<String>),
     /// The check took too long, and found nothing so far.
     Unfinished,
@@ -65,13 +66,21 @@ pub(crate) async fn differences(pools: &Pools, expected: &str) -> Result<Vec<Str
     Ok(compare(&objects(&pools.reader).await?, expected))
 }
 
-/// Compares the indexes of a SQLite file with its rows, for at most `limit`: an index can lack rows although its
-/// definition is right. A server builds its indexes itself.
-pub(crate) async fn check_indexes(pools: &Pools, limit: Duration) -> Result<IndexCheck, StoreError> {
+/// Compares the indexes of the tables of the `expected` schema with their rows, for at most `limit`: an index can lack
+/// rows although its definition is right.
+pub(crate) async fn check_indexes(pools: &Pools, expected: &str, limit: Duration) -> Result<IndexCheck, StoreError> {
     match pools.engine {
         Engine::Sqlite => Ok(super::sqlite::check_indexes(&pools.reader, limit).await?),
-        Engine::Postgres => Ok(IndexCheck::Sound),
+        Engine::Postgres => super::postgres::indexes::check(pools, &tables(expected), limit).await,
     }
+}
+
+/// The names of the tables of an expected schema.
+pub(crate) fn tables(expected: &str) -> BTreeSet<&str> {
+    expected
+        .lines()
+        .filter_map(|line| name(line).strip_prefix("table "))
+        .collect()
 }
 
 async fn reload(pools: &Pools) -> Result<(), StoreError> {
@@ -88,11 +97,8 @@ async fn objects(conn: &impl ConnectionTrait) -> Result<Vec<SchemaObject>, DbErr
 }
 
 fn compare(objects: &[SchemaObject], expected: &str) -> Vec<String> {
+    let tables = tables(expected);
     let expected: BTreeSet<&str> = expected.lines().collect();
-    let tables: BTreeSet<&str> = expected
-        .iter()
-        .filter_map(|line| name(line).strip_prefix("table "))
-        .collect();
     let ours = |object: &&SchemaObject| object.table.as_deref().is_none_or(|table| tables.contains(table));
     let actual: BTreeSet<&str> = objects.iter().filter(ours).map(|object| &*object.line).collect();
     let mut differences: BTreeMap<&str, &str> = BTreeMap::new();

@@ -239,7 +239,7 @@ mod tests {
     async fn rl14_statements_wait_one_second_for_a_lock() {
         let database = gw_testkit::postgres::database().unwrap_or_else(|cause| panic!("{cause}"));
         let Some(database) = database else { return };
-        let pools = Pools::open(&Location::postgres(Secret::new(database.url)), 2)
+        let pools = Pools::open(&Location::postgres(Secret::new(database.url)), 2, &[])
             .await
             .unwrap();
         assert_eq!(
@@ -267,7 +267,7 @@ mod tests {
     async fn rl14_a_statement_that_the_server_executes_is_awaited() {
         let database = gw_testkit::postgres::database().unwrap_or_else(|cause| panic!("{cause}"));
         let Some(database) = database else { return };
-        let pools = Pools::open(&Location::postgres(Secret::new(database.url)), 2)
+        let pools = Pools::open(&Location::postgres(Secret::new(database.url)), 2, &[])
             .await
             .unwrap();
         let tx = pools.begin_mutation().await.unwrap();

@@ -108,6 +108,11 @@ impl MigratorTrait for AuditMigrator {
     }
 }
 
+/// The names of the steps of `M`, as the database lists those that were run.
+pub(crate) fn names<M: MigratorTrait>() -> Vec<String> {
+    M::migrations().iter().map(|step| step.name().to_owned()).collect()
+}
+
 /// Runs the pending steps of `M` in the transaction behind `conn`.
 pub(crate) async fn run<M: MigratorTrait>(tx: &Transaction) -> Result<(), DbErr> {
     tx.with_raw(async |raw| M::up(raw, None).await).await

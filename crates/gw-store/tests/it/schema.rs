@@ -3,7 +3,7 @@
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
 use gw_store::{
-    IndexCheck, StoreError,
+    Actor, IndexCheck, StoreError,
     audit::OutboxAlarm,
     record::{NewUser, UserPatch},
 };
@@ -304,6 +304,67 @@ async fn rl2_the_search_path_of_the_database_hides_nothing() {
     );
 }
 
+/// RL2: a schema with tables of the same names, earlier in the search path, does not stop the next start, whatever is
+/// in its table of migration steps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_a_decoy_schema_is_not_taken_for_ours() {
+    for decoy in [
+        "CREATE TABLE evil.seaql_migrations (version VARCHAR, applied_at BIGINT)",
+        "CREATE TABLE evil.seaql_migrations AS SELECT 'm0001_policy' AS version, 0::BIGINT AS applied_at",
+        "CREATE TABLE evil.seaql_migrations (version BYTEA)",
+        "CREATE VIEW evil.seaql_migrations AS SELECT * FROM public.seaql_migrations",
+    ] {
+        let Some(world) = World::postgres().await else { return };
+        let audit = world.audit().await;
+        audit.take_turn("a", "a", gw_types::Seconds(60)).await.unwrap();
+        let name = &world.texts("SELECT current_database()::TEXT AS name", "name").await[0];
+        world
+            .tamper(&[
+                "CREATE SCHEMA evil",
+                decoy,
+                "CREATE TABLE evil.users (id UUID)",
+                "CREATE TABLE evil.policy_epoch (id BIGINT)",
+                &format!("ALTER DATABASE \"{name}\" SET search_path = evil, public"),
+            ])
+            .await;
+        let store = world.another_store(7).await;
+        store
+            .check_schema()
+            .await
+            .unwrap_or_else(|error| panic!("{decoy}: {error}"));
+        store.migrate().await.expect("nothing is pending");
+        store.load().await.expect("our own tables");
+        assert_eq!(store.schema_differences().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+/// RL14: a database or role whose transactions are read-only by default refuses nothing: each session says that it
+/// writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_default_of_read_only_transactions_refuses_no_write() {
+    let Some(world) = World::unmigrated_postgres().await else {
+        return;
+    };
+    let read_only = "DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I SET default_transaction_read_only = on', \
+         pg_catalog.current_database()); END $$";
+    world.tamper(&[read_only]).await;
+    world.tamper_audit(read_only).await;
+    let store = world.another_store(7).await;
+    store.migrate().await.unwrap();
+    let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
+    tx.create_user(new).await.unwrap();
+    tx.commit().await.unwrap();
+    // The audit store writes single statements, too.
+    let audit = world.audit().await;
+    assert!(audit.take_turn("a", "a", gw_types::Seconds(60)).await.unwrap());
+}
+
 /// RL2: an index can lack rows although its definition is right, and a connection can keep a former definition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_an_index_that_lacks_rows_is_a_fault() {
@@ -339,4 +400,68 @@ async fn rl2_an_index_that_lacks_rows_is_a_fault() {
         faults.iter().any(|fault| fault.contains("entries_kind_created_at_idx")),
         "{faults:?}"
     );
+}
+
+/// RL2: an index that was marked "not ready" for a while lacks the rows written meanwhile, for ever, and the server
+/// tells nobody. While it is marked, the mark is a difference of the schema; afterwards the comparison with the rows
+/// finds it, and REINDEX repairs it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_an_index_of_postgresql_that_was_not_ready_is_a_fault() {
+    let Some(world) = World::postgres().await else { return };
+    let audit = world.audit().await;
+    let limit = Duration::from_secs(60);
+    let none = Vec::<String>::new();
+    for name in ["a", "b"] {
+        let mut tx = world.begin().await;
+        let new = NewUser {
+            external_id: did(name),
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
+        tx.create_user(new).await.unwrap();
+        tx.commit().await.unwrap();
+        assert!(audit.take_turn(name, name, gw_types::Seconds(60)).await.unwrap());
+    }
+    assert_eq!(world.store.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+
+    let mark = |column: &str, index: &str, value: bool| {
+        format!("UPDATE pg_catalog.pg_index SET {column} = {value} WHERE indexrelid = '{index}'::regclass")
+    };
+    for (column, word) in [("indisvalid", "valid"), ("indisready", "ready"), ("indislive", "live")] {
+        world.tamper(&[&mark(column, "users_external_id_key", false)]).await;
+        assert_eq!(
+            world.store.schema_differences().await.unwrap(),
+            ["index users_external_id_key on users (changed)"],
+            "not {word}"
+        );
+        let IndexCheck::Faulty(faults) = world.store.check_indexes(limit).await.unwrap() else {
+            panic!("an index that is not {word}")
+        };
+        assert!(faults[0].contains("REINDEX INDEX users_external_id_key"), "{faults:?}");
+        world.tamper(&[&mark(column, "users_external_id_key", true)]).await;
+        assert_eq!(world.store.schema_differences().await.unwrap(), none);
+    }
+
+    // Nobody notices the row that the index lacks, until the rows are compared.
+    let index = "leases_pkey";
+    world.tamper_audit(&mark("indisready", index, false)).await;
+    world
+        .tamper_audit("INSERT INTO leases (name, holder, leased_until) VALUES ('c', 'c', 0)")
+        .await;
+    world.tamper_audit(&mark("indisready", index, true)).await;
+    assert_eq!(audit.schema_differences().await.unwrap(), none);
+    assert_eq!(
+        audit.check_indexes(limit).await.unwrap(),
+        IndexCheck::Faulty(vec![format!(
+            "index {index} of table leases has 2 of 3 rows (repair: REINDEX INDEX {index})"
+        )])
+    );
+    world.tamper_audit(&format!("REINDEX INDEX {index}")).await;
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
+    // A rebuild without locks leaves nothing behind, either.
+    world.tamper_audit(&format!("REINDEX INDEX CONCURRENTLY {index}")).await;
+    assert_eq!(audit.schema_differences().await.unwrap(), none);
+    assert_eq!(audit.check_indexes(limit).await.unwrap(), IndexCheck::Sound);
 }

@@ -1,5 +1,6 @@
 //! A server that responds like a node, immediately and with constants. `make bench` puts it behind the gateway and
-//! behind nginx, so that neither waits for a real node. Usage: `constant-upstream <port>`.
+//! behind nginx, so that neither waits for a real node. Usage: `constant-upstream <port> [<logs>]`, by default with
+//! 10,000 logs.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -28,12 +29,13 @@ fn block() -> Value {
     })
 }
 
-/// 10,000 token transfers of one contract.
+/// Token transfers of one contract.
 fn logs() -> &'static str {
     static LOGS: OnceLock<String> = OnceLock::new();
     LOGS.get_or_init(|| {
+        let count: u32 = std::env::args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(10_000);
         let mut text = String::from("[");
-        for n in 0..10_000u32 {
+        for n in 0..count {
             let comma = if n == 0 { "" } else { "," };
             let _ = write!(
                 text,

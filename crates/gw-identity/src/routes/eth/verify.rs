@@ -206,7 +206,7 @@ async fn proof(
     let (policy, now) = (&state.http_context.policy, state.http_context.now());
     Ok(
         match ask_wallet(&*state.chain, policy, &state.policy_settings, user.id, &question, now).await? {
-            WalletAnswer::No => None,
+            WalletAnswer::No | WalletAnswer::Unknown => None,
             WalletAnswer::Yes { owner } => {
                 let WalletQuestion { hash, signature, .. } = question;
                 Some(LinkProof::ContractWallet {

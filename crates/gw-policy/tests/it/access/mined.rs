@@ -245,6 +245,7 @@ fn rt2c_an_unreadable_execution_is_a_violation() {
         changes: None,
         created: vec![address_of("child")],
         emitters: vec![address_of("latch")],
+        is_state_missing: false,
     };
     let without_changes = unreadable_mined(&snapshot, &send, &run, NOW, &PolicySettings::default());
     assert_eq!(
@@ -266,6 +267,17 @@ fn rt2c_an_unreadable_execution_is_a_violation() {
         balance: Some(U256::from(5)),
         ..Change::default()
     };
+    // HD36: a node without the state before the block is no fault of the sender.
+    let state_missing = UnreadableRun {
+        is_state_missing: true,
+        ..run.clone()
+    };
+    let withheld = unreadable_mined(&snapshot, &send, &state_missing, NOW, &PolicySettings::default());
+    assert_eq!(
+        (withheld.reason, withheld.suspends),
+        (DenyReason::StateUnavailable, false)
+    );
+    assert_eq!(withheld.closed_to_side, without_changes.closed_to_side);
     let run = UnreadableRun {
         changes: Some(BTreeMap::from([(address_of("friend-wallet"), paid)])),
         ..run

@@ -40,7 +40,7 @@ async fn rl2_a_forged_claim_does_not_hide_an_unsigned_tail() {
                 now,
                 since: 0,
                 rest: 0,
-                erased: &|_, _| false,
+                report_index_faults: &|_| {},
             };
             let mut kinds = BTreeSet::new();
             let collect = |report: ChainReport| {
@@ -182,7 +182,7 @@ async fn rl2_a_view_that_replaces_a_table_is_a_finding() {
             now,
             since: 0,
             rest: 0,
-            erased: &|_, _| false,
+            report_index_faults: &|_| {},
         };
         world.sql("DROP VIEW leases").await;
         world.sql("ALTER TABLE kept RENAME TO leases").await;

@@ -140,7 +140,7 @@ impl World {
             now: self.clock.now(),
             since: 0,
             rest: 0,
-            erased: &|_, _| false,
+            report_index_faults: &|_| {},
         };
         let mut codes = Vec::new();
         let collect =

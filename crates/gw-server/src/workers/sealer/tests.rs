@@ -65,6 +65,8 @@ on_both_engines! {
     rl9_an_id_that_was_never_issued_makes_no_gap,
     rl5_a_lost_journal_is_reported_once_with_its_numbers,
     rl1_records_stay_in_the_backlog_until_the_store_has_them,
+    rl4_a_rehashed_admin_chain_raises_the_alarm,
+    rl4_a_rehashed_security_chain_raises_the_alarm,
 }
 
 mod kills;
@@ -427,6 +429,69 @@ async fn rl4_a_rehashed_suffix_of_equal_size_is_reported(world: World) {
     };
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&format!("fork {chain}")), "{findings:?}");
+}
+
+async fn rl4_a_rehashed_admin_chain_raises_the_alarm(world: World) {
+    let trust = rehash(&world, ADMIN_CHAIN).await;
+    assert!(trust.alarm.is_raised());
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert!(findings.contains(&format!("fork {ADMIN_CHAIN}")), "{findings:?}");
+}
+
+/// The alarm cannot be sealed in the chain that it is about. It waits in the journal, and `/ready` shows it.
+async fn rl4_a_rehashed_security_chain_raises_the_alarm(world: World) {
+    let chain = ChainId {
+        stream: Stream::Security,
+        shard: world.journal.shard(),
+    };
+    let trust = rehash(&world, chain).await;
+    assert!(trust.alarm.is_raised());
+    world.journal.sync().unwrap();
+    let waiting = world.journal.unsealed(Stream::Security, 100).unwrap();
+    let reasons: Vec<_> = waiting
+        .into_iter()
+        .filter_map(|record| {
+            let entry = gw_audit::StoredEntry::new(record.bytes, record.openings).unwrap();
+            match entry.content().unwrap() {
+                gw_audit::Content::Record(gw_audit::Record::Security(event)) => event.reason,
+                _ => None,
+            }
+        })
+        .collect();
+    assert!(
+        reasons.iter().any(|reason| *reason == format!("fork {chain}")),
+        "{reasons:?}"
+    );
+}
+
+/// Seals entries of all streams, changes the stored head of a chain, and seals again: the chain stalls, the others go
+/// on. Returns the trust of that sealer.
+async fn rehash(world: &World, chain: ChainId) -> Arc<AuditTrust> {
+    let trust = world.trust();
+    let mut sealer = world.sealer_with(Arc::clone(&trust));
+    let record = async || {
+        world.call();
+        world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
+    };
+    record().await;
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    let other_hash = format!(
+        "UPDATE chains SET head_hash = (SELECT head_hash FROM chains WHERE stream = 'access') WHERE stream = '{}'",
+        chain.stream
+    );
+    world.in_audit(&[&other_hash]).await;
+    let sealed = world.rows(Stream::Access).await.len();
+    record().await;
+    world.mutate("two").await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(chain.stream), Some(StallReason::Foreign));
+    assert_eq!(
+        world.rows(Stream::Access).await.len(),
+        sealed + 1,
+        "the other chains go on"
+    );
+    trust
 }
 
 async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
