@@ -6,6 +6,7 @@
 mod anchors;
 mod columns;
 mod cursor;
+mod disclosure_events;
 mod erase;
 mod heads;
 mod ids;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use anchors::{AnchorRow, StoredAnchor};
 pub use cursor::{AccessPosition, AuditPosition, LogPage};
+pub use disclosure_events::DisclosureEvent;
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
 pub use integrity::{LogRow, TamperedRow};
