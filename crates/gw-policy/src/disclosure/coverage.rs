@@ -89,6 +89,12 @@ pub fn check_class(scope: &DisclosureScope, class: DataClass, check: ClassCheck)
     if covers { Ok(()) } else { Err(ClassNotCovered(class)) }
 }
 
+/// The names of JSON-RPC methods to which the scope narrows activity; none if it does not narrow it (rule 25).
+pub fn activity_methods(scope: &DisclosureScope) -> impl Iterator<Item = &str> {
+    let methods = scope.methods.as_deref().unwrap_or_default();
+    methods.iter().map(String::as_str).filter(|method| !is_class(method))
+}
+
 /// Whether a row of the chain is inside the scope's dates and addresses (rule 23).
 ///
 /// `time` is the block time; `None` and a time of 0 mean that it is missing, and such a row is in no range. `sides` are

@@ -60,6 +60,6 @@ pub(crate) fn disclosure(
 }
 
 /// HD8: whether the grant covers a link: it existed at the approval, or the owner disclosed future addresses, too.
-fn covers(grant: &DisclosureGrant, link: &AddressLink) -> bool {
+pub(super) fn covers(grant: &DisclosureGrant, link: &AddressLink) -> bool {
     grant.include_future_addresses || link.verified_at <= grant.granted_at
 }

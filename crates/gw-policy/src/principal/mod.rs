@@ -3,6 +3,7 @@
 //! [`access`](crate::access) decides by it what a caller may do, [`visibility`](crate::visibility) what a caller sees.
 //! This module does neither, so that both agree on the rights (I1).
 
+mod disclosed_addresses;
 mod disclosure;
 mod functions;
 mod impersonation;
@@ -12,6 +13,7 @@ mod public;
 mod target;
 
 pub(crate) use disclosure::disclosure;
+pub use disclosed_addresses::disclosed_addresses;
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;

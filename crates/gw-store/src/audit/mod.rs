@@ -29,7 +29,7 @@ pub use disclosure_events::DisclosureEvent;
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
 pub use integrity::{LogRow, TamperedRow};
-pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
+pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, CallCount, CallFilter, StatusFilter};
 pub use logged_holds::KnownHolds;
 pub use outbox::{OutboxAlarm, OutboxEntry, OutboxMark, OutboxSalts};
 pub(crate) use outbox::{OutboxAlarms, UnsealedRows};

@@ -31,6 +31,8 @@ pub struct DisclosureFilter {
     pub from: Option<Timestamp>,
     /// Created or granted at or before this moment.
     pub to: Option<Timestamp>,
+    /// Grants whose end is at or before this moment; ignored for requests.
+    pub ends_before: Option<Timestamp>,
 }
 
 /// Filter for the DID of the grantee.
@@ -54,6 +56,7 @@ impl DisclosureFilter {
             level: None,
             from: None,
             to: None,
+            ends_before: None,
         }
     }
 
@@ -161,7 +164,8 @@ impl Queries<'_> {
                     .add_option(status)
                     .add_option(filter.level.map(|level| C::DisclosureLevel.eq(level_text(level))))
                     .add_option(filter.from.map(|at| C::GrantedAt.gte(at.micros())))
-                    .add_option(filter.to.map(|at| C::GrantedAt.lte(at.micros()))),
+                    .add_option(filter.to.map(|at| C::GrantedAt.lte(at.micros())))
+                    .add_option(filter.ends_before.map(|at| C::ExpiresAt.lte(at.micros()))),
             )
             .order_by_desc(C::GrantedAt)
             .order_by_desc(C::Id);
