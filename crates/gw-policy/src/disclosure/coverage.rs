@@ -142,7 +142,7 @@ pub fn strongest_for_row<'a>(
 ) -> Option<&'a DisclosureGrant> {
     grants
         .into_iter()
-        .filter(|grant| now < grant.expires_at && is_member(grant.org))
+        .filter(|grant| grant.is_active(now) && is_member(grant.org))
         .filter(|grant| check_class(&grant.scope, DataClass::Transactions, check).is_ok())
         .filter(|grant| covers_row(&grant.scope, time, sides))
         .max_by_key(|grant| (grant.scope.level, Reverse(grant.id)))

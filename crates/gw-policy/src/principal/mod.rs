@@ -12,7 +12,7 @@ mod permissions;
 mod public;
 mod target;
 
-pub(crate) use disclosure::disclosure;
+pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
 pub use disclosed_addresses::disclosed_addresses;
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;

@@ -110,6 +110,7 @@ impl<'a> Transaction<'a> {
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
             moment: shape::moment(self.0.find("blockNumber"))?,
+            time: None,
         })
     }
 

@@ -184,6 +184,7 @@ impl Sides {
             from: row.from,
             to: row.to,
             moment: row.moment,
+            time: row.time,
         }
     }
 }
