@@ -26,13 +26,22 @@ pub(crate) enum EventReader {
     Administrator,
 }
 
-/// Writes a read to the journal and waits until it is on disk.
-///
-/// # Errors
-/// [`JournalError`] if it is not known to be durable: the answer must not leave.
-pub(crate) async fn record_read(state: &DisclosureState, read: DisclosureRead) -> Result<(), JournalError> {
-    let position = state.journal.append(read)?;
-    state.journal.durable(position).await
+impl DisclosureState {
+    /// Writes reads to the journal and waits until they are on disk.
+    ///
+    /// # Errors
+    /// [`JournalError`] if they are not known to be durable: the answer must not leave.
+    pub async fn record_reads(&self, reads: Vec<DisclosureRead>) -> Result<(), JournalError> {
+        let mut last = None;
+        for read in reads {
+            last = Some(self.journal.append(read)?);
+        }
+        match last {
+            // The journal is written in order, so what precedes is on disk, too.
+            Some(position) => self.journal.durable(position).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// The events of a grant, the newest first. A read appears once the sealer has moved it to the audit store.

@@ -87,6 +87,17 @@ impl DisclosureState {
         opened.collect()
     }
 
+    /// The names of addresses under a grant.
+    ///
+    /// # Errors
+    /// [`GrantRefusal::Secret`] if the secret of the grant cannot be decrypted.
+    pub fn names(&self, grant: &DisclosureGrant) -> Result<GrantAliases, GrantRefusal> {
+        let secret = self.key_cipher.open_grant_secret(grant.id, &grant.secret);
+        let secret = secret.map_err(GrantRefusal::Secret)?;
+        // HMAC accepts keys of any length.
+        GrantAliases::new(secret.expose()).ok_or(GrantRefusal::Unknown)
+    }
+
     fn opened(
         &self,
         snapshot: &Snapshot,
@@ -94,13 +105,10 @@ impl DisclosureState {
         now: Timestamp,
     ) -> Result<OpenGrant, GrantRefusal> {
         let owner = snapshot.user(grant.owner).ok_or(GrantRefusal::Unknown)?;
-        let secret = self.key_cipher.open_grant_secret(grant.id, &grant.secret);
-        let secret = secret.map_err(GrantRefusal::Secret)?;
         Ok(OpenGrant {
             grant: Arc::clone(grant),
             owner: Arc::clone(owner),
-            // HMAC accepts keys of any length.
-            names: GrantAliases::new(secret.expose()).ok_or(GrantRefusal::Unknown)?,
+            names: self.names(grant)?,
             addresses: disclosed_addresses(snapshot, grant, now),
         })
     }

@@ -126,6 +126,15 @@ impl ViewerScopes {
         }
     }
 
+    /// The scope of the rows that a grant of disclosure covers, without those that are withheld from everybody.
+    pub(crate) fn of_grant(&self, grant: Grant) -> Scope {
+        Scope {
+            grants: vec![grant],
+            withheld: self.rows.withheld.clone(),
+            ..Scope::default()
+        }
+    }
+
     /// K12: whether a transfer can make its transaction survive.
     pub(crate) fn keeps_hidden_transfers(&self) -> bool {
         self.rows.anchor == HiddenTransfers::Keep

@@ -5,7 +5,6 @@ use crate::{
     DisclosureState,
     caller::{Origin, check_query},
     error::GrantError,
-    events::record_read,
     grants::{GrantRefusal, OpenGrant},
     record::Caller,
 };
@@ -123,7 +122,7 @@ impl GrantReader {
             ip_address: Some(self.origin.ip),
             correlation_id: self.origin.correlation_id.clone().map(Into::into),
         };
-        Ok(record_read(state, read).await?)
+        Ok(state.record_reads(vec![read]).await?)
     }
 }
 

@@ -290,7 +290,7 @@ fn text_of(mentioned: &[Address]) -> String {
 pub(crate) struct Naive<'a> {
     pub(crate) data: &'a TransactionData,
     pub(crate) number: u64,
-    time: Timestamp,
+    pub(crate) time: Timestamp,
     transfers: Vec<TransferEntry>,
 }
 
