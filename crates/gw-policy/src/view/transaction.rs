@@ -53,7 +53,10 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         let transaction = Transaction::read(&mut Scan::new(text))?;
         Ok(match transaction.access(viewer)? {
             TransactionAccess::None => Disclosed::NULL,
-            TransactionAccess::OrgAdmin | TransactionAccess::Shared | TransactionAccess::Participant => {
+            TransactionAccess::OrgAdmin
+            | TransactionAccess::Granted
+            | TransactionAccess::Shared
+            | TransactionAccess::Participant => {
                 let mut out = String::with_capacity(text.len());
                 transaction.write(viewer, &mut out)?;
                 Disclosed::text(out)
