@@ -175,6 +175,11 @@ impl KeyCipher {
         })
     }
 
+    /// Whether the stored secret of `grant` needs the previous encryption key.
+    pub fn is_outdated_grant_secret(&self, grant: DisclosureGrantId, stored: &SealedGrantSecret) -> bool {
+        decrypt_grant_secret(&self.cipher, grant, stored).is_err() && self.open_grant_secret(grant, stored).is_ok()
+    }
+
     /// The stored secret of `grant` encrypted anew, if it needs the previous encryption key.
     ///
     /// # Errors
@@ -367,6 +372,7 @@ mod tests {
         let only_new = KeyCipher::new(&key("22")).unwrap();
         assert_eq!(only_new.open_grant_secret(grant, &renewed).unwrap().expose(), &[9; 32]);
         assert!(only_new.renewed_grant_secret(grant, &stored, &FixedEntropy(8)).is_err());
+        assert!(new.is_outdated_grant_secret(grant, &stored) && !new.is_outdated_grant_secret(grant, &renewed));
         assert!(new.renewed_grant_secret(other, &stored, &FixedEntropy(8)).is_err());
     }
 }

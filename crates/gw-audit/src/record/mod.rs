@@ -11,7 +11,7 @@ mod security;
 mod send;
 
 pub use access::{AccessRecord, AuthMethod, MatchedVia, TraceKind};
-pub use admin::{Action, AdminEntry, OutboxFault, ResourceType, SUPER_ADMIN, SYSTEM_RETENTION};
+pub use admin::{Action, AdminEntry, OutboxFault, ResourceType, SUPER_ADMIN, SYSTEM_DISCLOSURE, SYSTEM_RETENTION};
 pub use disclosure::{DisclosureAction, DisclosureData, DisclosureRead};
 pub use security::{SecurityEvent, SecurityKind};
 pub use send::{Outcome, SendIntent, SendOutcome};

@@ -366,6 +366,13 @@ impl AppDeps<'_> {
         }
         self.tasks
             .spawn(workers::purge_expired(self.store.clone(), shutdown.clone()));
+        let disclosures = workers::DisclosureSweeper {
+            store: self.store.clone(),
+            feed: self.feed.clone(),
+            cipher: Arc::clone(&self.group_keys),
+            secret_retention: self.config.disclosure.secret_retention(),
+        };
+        self.tasks.spawn(disclosures.run(shutdown.clone()));
         let contract_wallets = workers::ContractWallets {
             store: self.store.clone(),
             chain: Arc::new(OwnChain {

@@ -61,7 +61,7 @@ impl DisclosureFilter {
     }
 
     /// Everything about the data of one owner, in every organization.
-    pub const fn for_owner(owner: UserId) -> Self {
+    pub fn for_owner(owner: UserId) -> Self {
         Self {
             target: Some(owner),
             ..Self::all(Scope::All)
@@ -69,7 +69,7 @@ impl DisclosureFilter {
     }
 
     /// Everything for one grantee, in every organization.
-    pub const fn for_grantee(grantee: ExternalId) -> Self {
+    pub fn for_grantee(grantee: ExternalId) -> Self {
         Self {
             requester: Some(RequesterFilter::Is(grantee)),
             ..Self::all(Scope::All)
