@@ -68,7 +68,6 @@ impl AuditStore {
             positions.push(after.saturating_add(to_u64(newer)));
         }
         let total = reads.saturating_add(to_u64(transitions.len()));
-        let total = reads.saturating_add(to_u64(transitions.len()));
         let end = paging.offset.saturating_add(paging.limit);
         let before = positions.iter().filter(|position| **position < paging.offset).count();
         let mut shown = transitions.into_iter().zip(positions).collect::<Vec<_>>();
