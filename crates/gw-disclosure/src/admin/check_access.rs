@@ -10,8 +10,10 @@ use serde::Deserialize;
 #[serde(default)]
 pub(crate) struct CheckAccessQuery {
     /// The DID of the grantee.
+    #[param(required = true)]
     requester_did: Option<String>,
     /// The DID of the owner.
+    #[param(required = true)]
     target_user_did: Option<String>,
 }
 
