@@ -55,7 +55,7 @@ pub(crate) fn receipt(disclosure: &Disclosure<'_>) -> Value {
             "collection_method": "owner's approval",
             "withdrawal_method": format!("POST {base_url}/api/v1/me/disclosure/requests/{}/revoke", request.id),
         }],
-        "party_identification": parties(request, organization, grantee),
+        "party_identification": parties(request, *organization, grantee),
         "events": events_of(disclosure, events),
     })
 }

@@ -22,10 +22,10 @@ pub(crate) async fn get_disclosure_report(
     GrantPath(id): GrantPath,
     reader: GrantReader,
     State(state): State<DisclosureState>,
-    Path((_, report_type)): Path<(String, String)>,
+    Path(path): Path<(String, String)>,
 ) -> Result<Json<Report>, GrantError> {
     let grant = reader.open(&state, id)?;
-    let report_type = ReportType::parse(&report_type).ok_or(GrantError::ReportType)?;
+    let report_type = ReportType::parse(&path.1).ok_or(GrantError::ReportType)?;
     let report = report(&state, &reader, &grant, report_type).await?;
     let details = ReadDetails {
         action: DisclosureAction::ExportReport,

@@ -22,7 +22,7 @@ pub(crate) struct Scope {
 }
 
 /// A window of time; both ends belong to it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct DateRange {
     #[schema(value_type = String, format = DateTime)]
     pub(crate) start: Timestamp,
@@ -43,7 +43,7 @@ impl From<&DisclosureScope> for Scope {
 }
 
 /// What is requested or approved. In an approval, an absent member means what was requested.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct ScopeBody {
     /// Classes of data (`transaction_history`, `activity_logs`, `full_disclosure`) and names of JSON-RPC methods, which
@@ -57,7 +57,7 @@ pub(crate) struct ScopeBody {
 }
 
 /// A window of time, RFC 3339; both ends belong to it, and both are needed.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct DateRangeBody {
     start: Option<String>,

@@ -10,7 +10,7 @@ use gw_explorer::{ActivityCall, Aliases as _};
 use gw_policy::{
     PolicySettings, Snapshot,
     disclosure::alias::Side,
-    snapshot::DisclosureGrant,
+    snapshot::{DisclosureGrant, DisclosureScope},
     testing::{NOW, address_of, did, user_id},
     visibility::explorer::{AddressText, AddressVisibility},
 };
@@ -335,27 +335,111 @@ async fn r15_i6_a_grant_adds_the_rows_of_its_level_until_it_ends() {
     }
 }
 
-/// R1: a grant with dates, counterparties or classes of data covers single rows. Until rows are evaluated with them, it
-/// shows nothing: never more than it grants.
+/// The rows of the list of transactions, and its total.
+async fn shown(world: &World, caller: TestCaller) -> (Vec<serde_json::Value>, Option<u64>) {
+    let list = world.walk(caller, "/transactions", "data", 7).await;
+    (list.rows, list.total)
+}
+
+/// Spec/50 rules 23, 24 and 27, R7: a grant with dates, other sides or classes of data shows the rows that it covers,
+/// and no other: list, total and pages are those of the policy core.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r1_a_restricted_grant_shows_no_row_of_the_lists() {
+async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
     let alice = TestCaller::User("alice");
-    let world = World::random(43, PolicySettings::SPEC).await;
-    let before = world.walk(alice, "/transactions", "data", 100).await.rows;
-    let grant = || {
-        policy(&world.chain)
+    for is_last in [false, true] {
+        let world = World::random_on(Engine::first_or_last(is_last), 43, PolicySettings::SPEC).await;
+        let before = shown(&world, alice).await;
+        let grant = |level| {
+            policy(&world.chain)
+                .org("a")
+                .user("carol")
+                .disclosed_to("alice", level)
+        };
+        world.set_policy(Some(grant(Level::Full).snapshot()));
+        let all = shown(&world, alice).await;
+        assert!(all.1 > before.1);
+        let times: Vec<Timestamp> = (world.chain.iter())
+            .map(|block| Timestamp::from_secs(block.block.timestamp))
+            .collect();
+        let middle = times[times.len() / 2];
+        let wallet = gw_policy::testing::address_of("carol-w");
+        let of_carol = Naive::newest_first(&world.chain);
+        let other = of_carol.iter().find_map(|tx| {
+            let transaction = &tx.data.transaction;
+            let is_hers = transaction.from == wallet && transaction.to.is_some_and(|to| to != wallet);
+            transaction.to.filter(|_| is_hers)
+        });
+        let restrictions: [(&str, DisclosureScope); 6] = [
+            ("first half", scope(Level::Full, Some((times[0], middle)), None, None)),
+            ("one block", scope(Level::Pseudonymous, Some((middle, middle)), None, None)),
+            ("other side", scope(Level::Full, None, other.map(|other| vec![other]), None)),
+            (
+                "other side in the first half",
+                scope(Level::Redacted, Some((times[0], middle)), other.map(|other| vec![other]), None),
+            ),
+            ("transactions", scope(Level::Full, None, None, Some("transaction_history"))),
+            ("activity", scope(Level::Full, None, None, Some("activity_logs"))),
+        ];
+        for (name, restriction) in restrictions {
+            let snapshot = grant(Level::Full)
+                .with_disclosures(|grant| grant.scope = restriction.clone())
+                .snapshot();
+            world.set_policy(Some(snapshot.clone()));
+            let settings = world.settings();
+            let viewer = alice.viewer(&snapshot, &settings);
+            let rows = Naive::newest_first(&world.chain);
+            let expected = rows.iter().filter(|tx| tx.is_shown(&viewer)).count();
+            let transfers: usize = rows.iter().map(|tx| tx.shown_transfers(&viewer).len()).sum();
+            let frames: usize = rows.iter().map(|tx| tx.shown_frames(&viewer).len()).sum();
+            let listed = shown(&world, alice).await;
+            assert_eq!((listed.0.len(), listed.1), (expected, Some(expected as u64)), "{name}");
+            let listed_transfers = world.walk(alice, "/transfers", "data", 5).await.total;
+            assert_eq!(listed_transfers, Some(transfers as u64), "{name}");
+            let mut listed_frames = 0;
+            for block in &world.chain {
+                let path = format!("/blocks/{}/internal", block.block.number);
+                listed_frames += world.walk(alice, &path, "data", 5).await.rows.len();
+            }
+            assert_eq!(listed_frames, frames, "{name}");
+            match name {
+                "activity" => assert_eq!(listed, before, "rule 24"),
+                "transactions" => assert_eq!(listed.1, all.1),
+                _ => assert!(listed.1 >= before.1 && listed.1 < all.1, "{name}: {:?}", listed.1),
+            }
+        }
+        // Rule 27: per row the highest level counts, of the grants that cover the row.
+        let both = policy(&world.chain)
             .org("a")
             .user("carol")
-            .disclosed_to("alice", Level::Full)
-    };
-    world.set_policy(Some(grant().snapshot()));
-    assert_ne!(world.walk(alice, "/transactions", "data", 100).await.rows, before);
-    for restricted in [
-        grant().with_disclosures(|grant| grant.scope.dates = Some((NOW, NOW))),
-        grant().with_disclosures(|grant| grant.scope.addresses = Some(vec![Address::repeat_byte(1)])),
-        grant().with_disclosures(|grant| grant.scope.methods = Some(vec!["activity_logs".to_owned()])),
-    ] {
-        world.set_policy(Some(restricted.snapshot()));
-        assert_eq!(world.walk(alice, "/transactions", "data", 100).await.rows, before);
+            .disclosed_to("alice", Level::Redacted)
+            .disclosed_within("alice", scope(Level::Full, Some((times[0], middle)), None, None))
+            .snapshot();
+        world.set_policy(Some(both));
+        let listed = shown(&world, alice).await;
+        assert_eq!(listed.1, all.1);
+        let wallet = format!("{wallet:#x}");
+        let (mut in_range, mut outside) = (0, 0);
+        for row in &listed.0 {
+            let time = Timestamp::from_secs(row["blockTimestamp"].as_i64().unwrap());
+            let is_named = row["from"] == wallet.as_str() || row["to"] == wallet.as_str();
+            let known = before.0.iter().any(|known| known["hash"] == row["hash"]);
+            in_range += usize::from(is_named && !known && time <= middle);
+            outside += usize::from(is_named && !known && time > middle);
+        }
+        assert!(in_range > 0 && outside == 0, "{in_range} {outside}");
+    }
+}
+
+fn scope(
+    level: Level,
+    dates: Option<(Timestamp, Timestamp)>,
+    addresses: Option<Vec<Address>>,
+    class: Option<&str>,
+) -> DisclosureScope {
+    DisclosureScope {
+        level,
+        dates,
+        addresses,
+        methods: class.map(|class| vec![class.to_owned()]),
     }
 }

@@ -18,7 +18,7 @@ use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceTyp
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, ExprTrait, LikeExpr, SimpleExpr},
+    sea_query::{Expr, LikeExpr, SimpleExpr},
 };
 use std::collections::HashMap;
 
@@ -76,6 +76,8 @@ pub enum CallFilter {
 impl CallFilter {
     fn condition(&self) -> Option<SimpleExpr> {
         use entries::Column as C;
+        // Here only: its methods have the names of those of numbers.
+        use sea_orm::sea_query::ExprTrait as _;
         match self {
             Self::Any => None,
             // Records of other routes are named by HTTP method and path, with a blank between them.

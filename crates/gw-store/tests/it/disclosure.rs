@@ -15,7 +15,7 @@ use gw_store::{
     audit::LogRow,
     read::{DisclosureFilter, Paging, RequesterFilter, Scope},
     record::{
-        DisclosureApproval, DisclosureError, DisclosureRequest, GrantWithRequest, NewDisclosureRequest, NewGroup,
+        DisclosureApproval, DisclosureError, GrantWithRequest, NewDisclosureRequest, NewGroup,
         NewMembership, NewOrganization, NewUser,
     },
 };
@@ -766,9 +766,4 @@ async fn r1_a_scope_that_cannot_be_parsed_covers_nothing(world: &World) {
         .tamper(&["UPDATE disclosure_grants SET scope = '{}', disclosure_level = 'everything'"])
         .await;
     assert_eq!(scope().await.level, Level::Redacted);
-}
-
-/// A request as a test compares it.
-pub(crate) fn effective(request: &DisclosureRequest, now: gw_types::Timestamp) -> RequestStatus {
-    request.state().status_at(now)
 }

@@ -17,7 +17,9 @@ use gw_store::read::Paging;
 /// Lists who read what under a grant of the caller's data and when, and the changes of the grant, the newest first. A
 /// read appears within a few seconds. `X-Next-Cursor` is the cursor of the next page.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/grants/{grant_id}/events", tag = "disclosure",
-    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid), LimitQuery, CursorQuery),
+    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000,
+            description = "The number of events: 100 if it is left out."), CursorQuery),
     responses((status = 200, body = Vec<EventRow>, headers(
         ("X-Total-Count" = u64, description = "The number of events"),
         ("X-Next-Cursor" = Option<String>, description = "For `cursor` of the next page; absent on the last page"),
@@ -56,13 +58,4 @@ pub(crate) async fn list_my_disclosure_events(
         headers.extend(cursor.map(|cursor| ("x-next-cursor", cursor)));
     }
     Ok((AppendHeaders(headers), Json(rows)))
-}
-
-/// The number of events of a page.
-#[derive(Debug, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct LimitQuery {
-    /// The number of events: 100 if it is left out, at most 1000.
-    #[param(required = false, minimum = 1, maximum = 1000)]
-    pub(crate) limit: Option<u32>,
 }

@@ -27,7 +27,7 @@ pub(crate) async fn get_disclosure_receipt(
     let document = receipt(&Disclosure {
         owner: &user.caller.user.external_id,
         // An organization without a name was deleted.
-        organization: organization.map(|org| org.name.as_str()),
+        organization: organization.map(|org| &*org.name),
         request: &found.request,
         grant: &found.grant,
         events: &events,
