@@ -80,11 +80,15 @@ impl DisclosureState {
         paging: Paging,
     ) -> Result<ActivityPage, StoreError> {
         let page = self.audit.list_access_logs(&filter(grant, owner), paging).await?;
-        let calls = page.rows.into_iter().filter_map(gw_store::audit::LogRow::entry).map(|log| ActivityCall {
-            method: log.record.method.into_owned(),
-            status_code: log.record.response_status.unwrap_or(log.record.status_code),
-            time: log.created_at,
-        });
+        let calls = page
+            .rows
+            .into_iter()
+            .filter_map(gw_store::audit::LogRow::entry)
+            .map(|log| ActivityCall {
+                method: log.record.method.into_owned(),
+                status_code: log.record.response_status.unwrap_or(log.record.status_code),
+                time: log.created_at,
+            });
         Ok(ActivityPage {
             calls: calls.collect(),
             total: page.total,

@@ -6,7 +6,9 @@ use crate::{
     record::{Caller, CallerSlot},
 };
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use gw_http::{AdminCaller, ApiError, AuthError, AuthenticatedUser, CorrelationId, KnownQueries, parse_json, read_body};
+use gw_http::{
+    AdminCaller, ApiError, AuthError, AuthenticatedUser, CorrelationId, KnownQueries, parse_json, read_body,
+};
 use gw_policy::snapshot::Organization;
 use gw_store::{Actor, StoreError, Tx, read::Scope};
 use gw_types::{OrgId, UserId};
@@ -52,7 +54,10 @@ impl Origin {
 /// # Errors
 /// 400 that names the parameter.
 pub(crate) fn check_query(parts: &Parts) -> Result<(), ApiError> {
-    parts.extensions.get::<KnownQueries>().map_or(Ok(()), |known| known.check_request(parts))
+    parts
+        .extensions
+        .get::<KnownQueries>()
+        .map_or(Ok(()), |known| known.check_request(parts))
 }
 
 /// Starts a mutation and authorizes the caller again by everything committed before it (HD20).
@@ -133,7 +138,9 @@ impl Admin {
     /// that the administrator may not read.
     pub(crate) fn org(&self, named: Option<&str>, missing: &'static str) -> Result<OrgId, ApiError> {
         let org = match named.filter(|text| !text.is_empty()) {
-            Some(text) => text.parse().map_err(|_| ApiError::bad_request("org_id must be a UUID"))?,
+            Some(text) => text
+                .parse()
+                .map_err(|_| ApiError::bad_request("org_id must be a UUID"))?,
             None => match &self.caller {
                 AdminCaller::User(admin) => {
                     let mut orgs = admin.full.iter().chain(&admin.readonly);
@@ -160,14 +167,20 @@ impl Admin {
         if self.may_write(org) {
             Ok(())
         } else {
-            Err(ApiError::forbidden("mutating actions are restricted for read-only admins"))
+            Err(ApiError::forbidden(
+                "mutating actions are restricted for read-only admins",
+            ))
         }
     }
 
     /// The answer for a request or grant that does not exist, or that is outside of the scope (rule 3). Only the
     /// platform token is told that something does not exist.
     pub(crate) fn unknown(&self, text: &'static str) -> ApiError {
-        if self.is_super() { ApiError::not_found(text) } else { denied() }
+        if self.is_super() {
+            ApiError::not_found(text)
+        } else {
+            denied()
+        }
     }
 
     /// Starts a mutation by this administrator.
@@ -199,12 +212,11 @@ impl FromRequestParts<DisclosureState> for User {
 
     async fn from_request_parts(parts: &mut Parts, state: &DisclosureState) -> Result<Self, ApiError> {
         let origin = Origin::new(parts, state);
-        let caller = AuthenticatedUser::authenticate(&state.http_context, &parts.headers).map_err(|error| {
-            match error {
+        let caller =
+            AuthenticatedUser::authenticate(&state.http_context, &parts.headers).map_err(|error| match error {
                 AuthError::Missing => ApiError::unauthorized("authentication required"),
                 error => error.into(),
-            }
-        })?;
+            })?;
         origin.set_caller(Caller::User(caller.clone()));
         check_query(parts)?;
         Ok(Self { caller, origin })

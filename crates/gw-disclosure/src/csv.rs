@@ -28,7 +28,11 @@ fn thousandths(text: &str) -> u32 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_valid = matches!(whole, "0" | "1") && fraction.len() <= 3 && fraction.bytes().all(|b| b.is_ascii_digit());
     let digits = format!("{whole}{fraction:0<3}");
-    digits.parse().ok().filter(|value| is_valid && *value <= 1000).unwrap_or(0)
+    digits
+        .parse()
+        .ok()
+        .filter(|value| is_valid && *value <= 1000)
+        .unwrap_or(0)
 }
 
 /// A table with a header line.

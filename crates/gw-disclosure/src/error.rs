@@ -426,8 +426,9 @@ mod tests {
     #[test]
     fn every_error_of_an_owner_has_its_answer() {
         let refusals = refusals().into_iter();
-        let mut table: Vec<(OwnerError, _, _)> =
-            refusals.map(|(error, status, text)| (error.into(), status, text)).collect();
+        let mut table: Vec<(OwnerError, _, _)> = refusals
+            .map(|(error, status, text)| (error.into(), status, text))
+            .collect();
         table.extend(edge().map(|(error, status, text)| (error.into(), status, text)));
         table.push((StoreError::Detached.into(), 500, "internal error"));
         table.push((NotCanonical.into(), 500, "internal error"));
@@ -469,11 +470,7 @@ mod tests {
             (GrantError::Secret(KeyCipherError::Stored), 500, "internal error"),
             (GrantError::Unknown, 404, NO_GRANT),
             (GrantError::TooManyTokens(Seconds(1)), 429, "rate limit exceeded"),
-            (
-                Unavailable.into(),
-                503,
-                "disclosure tokens are temporarily unavailable",
-            ),
+            (Unavailable.into(), 503, "disclosure tokens are temporarily unavailable"),
             (JournalError::Full.into(), 503, "audit unavailable"),
             (StoreError::Detached.into(), 500, "internal error"),
             (NotCanonical.into(), 500, "internal error"),

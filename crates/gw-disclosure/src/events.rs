@@ -84,7 +84,9 @@ fn shown(state: &DisclosureState, grant: &DisclosureGrant, reader: EventReader, 
         id: opaque_id(state, kind, event.id),
         grant_id: grant.id,
         viewer_user_id: event.actor.filter(|_| is_named),
-        viewer_did: read.and_then(|read| read.viewer_external_id.clone()).filter(|_| is_named),
+        viewer_did: read
+            .and_then(|read| read.viewer_external_id.clone())
+            .filter(|_| is_named),
         action: event.action.as_str(),
         resource_type: read.map(|read| read.data.as_str()),
         data_summary: read.map(|read| summary(read, is_owner)),
@@ -107,7 +109,11 @@ fn summary(read: &DisclosureRead, is_owner: bool) -> DataSummary {
 /// An id without an order (HD40): row numbers count the rows of others. It has 52 bits, so that every reader of JSON
 /// represents it exactly.
 fn opaque_id(state: &DisclosureState, kind: &str, id: i64) -> u64 {
-    let digest = state.key_cipher.digest(format!("disclosure event {kind} {id}").as_bytes());
+    let digest = state
+        .key_cipher
+        .digest(format!("disclosure event {kind} {id}").as_bytes());
     let digits = digest.rsplit(':').next().and_then(|digits| digits.get(..13));
-    digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
+    digits
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .unwrap_or_default()
 }

@@ -70,7 +70,11 @@ impl DisclosureState {
     /// The grants that this person may use at `now`, the newest first; at most 500. A grant whose secret cannot be
     /// decrypted is left out, and logged.
     pub fn open_grants(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<OpenGrant> {
-        let mut active: Vec<_> = snapshot.disclosures_to(grantee).iter().filter(|grant| grant.is_active(now)).collect();
+        let mut active: Vec<_> = snapshot
+            .disclosures_to(grantee)
+            .iter()
+            .filter(|grant| grant.is_active(now))
+            .collect();
         active.sort_by_key(|grant| std::cmp::Reverse((grant.granted_at, grant.id)));
         let opened = active.into_iter().take(MAX_GRANTS).filter_map(|grant| {
             let opened = self.opened(snapshot, grant, now);

@@ -12,7 +12,8 @@ use std::str::FromStr;
 /// # Errors
 /// 400 that names the member.
 pub(crate) fn id<T: FromStr>(text: &str, what: &'static str) -> Result<T, ApiError> {
-    text.parse().map_err(|_| ApiError::bad_request(format!("{what} must be a UUID")))
+    text.parse()
+        .map_err(|_| ApiError::bad_request(format!("{what} must be a UUID")))
 }
 
 /// A DID.
@@ -34,7 +35,9 @@ pub(crate) fn present(text: Option<&str>) -> Option<&str> {
 /// 400 that names the member.
 pub(crate) fn text(text: String, what: &'static str) -> Result<String, ApiError> {
     if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err(ApiError::bad_request(format!("{what} must not contain control characters")));
+        return Err(ApiError::bad_request(format!(
+            "{what} must not contain control characters"
+        )));
     }
     Ok(text)
 }
@@ -98,9 +101,8 @@ impl FilterQuery {
     /// 400 for an invalid member (rule 16).
     pub(crate) fn of_requests(&self, scope: Scope) -> Result<DisclosureFilter, ApiError> {
         let status = present(self.status.as_deref()).map(|text| {
-            RequestStatus::parse(text).ok_or_else(|| {
-                ApiError::bad_request("status must be pending, approved, rejected, expired or revoked")
-            })
+            RequestStatus::parse(text)
+                .ok_or_else(|| ApiError::bad_request("status must be pending, approved, rejected, expired or revoked"))
         });
         Ok(DisclosureFilter {
             request_status: status.transpose()?,

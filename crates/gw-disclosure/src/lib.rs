@@ -59,7 +59,11 @@ fn with_layers(routes: Router<DisclosureState>, state: DisclosureState) -> Route
     let fresh_policy = from_fn_with_state(state.clone(), record::require_fresh_policy);
     // HD33: the extractors reject query parameters that the API description does not name.
     let known_queries = Extension(KnownQueries::from_api(&api(), &[]));
-    routes.layer(fresh_policy).layer(known_queries).layer(record).with_state(state)
+    routes
+        .layer(fresh_policy)
+        .layer(known_queries)
+        .layer(record)
+        .with_state(state)
 }
 
 /// The OpenAPI description of all operations.

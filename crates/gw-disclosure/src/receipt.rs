@@ -118,7 +118,11 @@ fn events_of(disclosure: &Disclosure<'_>, events: &[EventRow]) -> Value {
         })
     });
     let accesses = events.iter().map(access);
-    std::iter::once(given).chain(withdrawn).chain(expired).chain(accesses).collect()
+    std::iter::once(given)
+        .chain(withdrawn)
+        .chain(expired)
+        .chain(accesses)
+        .collect()
 }
 
 fn access(event: &EventRow) -> Value {

@@ -45,7 +45,9 @@ impl Caller {
             Self::User(user) => {
                 let snapshot = context.policy.pin().ok_or(AuthError::PolicyStale)?;
                 let facts = user.claims.facts();
-                identify(&snapshot, &facts).map(drop).map_err(|error| AuthError::from(error).into())
+                identify(&snapshot, &facts)
+                    .map(drop)
+                    .map_err(|error| AuthError::from(error).into())
             }
             // The token was looked up after the last wait.
             Self::Token(_) => Ok(()),
@@ -53,12 +55,16 @@ impl Caller {
     }
 
     fn describe(&self) -> (Option<ExternalId>, AuthMethod) {
-        let method = |by_cookie| if by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer };
+        let method = |by_cookie| {
+            if by_cookie {
+                AuthMethod::Cookie
+            } else {
+                AuthMethod::Bearer
+            }
+        };
         match self {
             Self::Admin(AdminCaller::Super | AdminCaller::Operator) => (None, AuthMethod::AdminToken),
-            Self::Admin(AdminCaller::User(admin)) => {
-                (Some(admin.user.external_id.clone()), method(admin.by_cookie))
-            }
+            Self::Admin(AdminCaller::User(admin)) => (Some(admin.user.external_id.clone()), method(admin.by_cookie)),
             Self::User(user) => (Some(user.user.external_id.clone()), method(user.by_cookie)),
             Self::Token(grantee) => (Some(grantee.clone()), AuthMethod::Bearer),
         }

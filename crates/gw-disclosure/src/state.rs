@@ -1,9 +1,6 @@
 //! The state shared by the routes.
 
-use crate::{
-    canonical::NotCanonical,
-    signature::DocumentKey,
-};
+use crate::{canonical::NotCanonical, signature::DocumentKey};
 use axum::extract::FromRef;
 use gw_cache::Cache;
 use gw_crypto::KeyCipher;
@@ -62,7 +59,10 @@ impl DisclosureState {
         let signature = self.document_key.sign(&document)?;
         if let Value::Object(members) = &mut document {
             // A signature consists of texts.
-            members.insert("signature".to_owned(), serde_json::to_value(signature).unwrap_or_default());
+            members.insert(
+                "signature".to_owned(),
+                serde_json::to_value(signature).unwrap_or_default(),
+            );
         }
         Ok(document)
     }

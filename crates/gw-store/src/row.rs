@@ -4,15 +4,15 @@ use crate::{
     StoreError,
     entity::{
         address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, disclosure_grants,
-        disclosure_requests, group_access, groups, legal_holds, memberships, org_user_records, organizations, personal_urls, quarantines, refresh_tokens,
-        reservations, shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
+        disclosure_requests, group_access, groups, legal_holds, memberships, org_user_records, organizations,
+        personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions, system_toggles,
+        users, watched_sends, withheld_changes,
     },
     record::{
-        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, DisclosureGrant, DisclosureRequest, EventRules,
-        Grant, Group, GroupAccess,
-        HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource, OpenReservation, OrgUserRecord,
-        Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleUpdate,
-        TokenHash, User, WatchedSend, WithheldChange,
+        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, DisclosureGrant, DisclosureRequest,
+        EventRules, Grant, Group, GroupAccess, HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource,
+        OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState,
+        SharedInfra, Suspension, ToggleUpdate, TokenHash, User, WatchedSend, WithheldChange,
     },
 };
 use gw_policy::{

@@ -30,13 +30,18 @@ pub(crate) async fn list_disclosed_logs(
 ) -> Result<Response, GrantError> {
     let grant = reader.open(&state, id)?;
     check_activity(&grant.grant)?;
-    let found = state.activity(&grant.grant, &grant.owner.external_id, paging(page)).await?;
+    let found = state
+        .activity(&grant.grant, &grant.owner.external_id, paging(page))
+        .await?;
     let rows: Vec<ActivityLogEntry> = found.calls.into_iter().map(Into::into).collect();
     let details = ReadDetails {
         action: DisclosureAction::ViewLogs,
         data: DisclosureData::AccessLogs,
         record_count: Some(rows.len() as u64),
-        times: rows.last().zip(rows.first()).map(|(last, first)| (last.created_at, first.created_at)),
+        times: rows
+            .last()
+            .zip(rows.first())
+            .map(|(last, first)| (last.created_at, first.created_at)),
     };
     reader.record(&state, &grant, details).await?;
     if !csv::is_requested(&headers) {

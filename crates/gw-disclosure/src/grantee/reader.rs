@@ -28,7 +28,10 @@ impl FromRequestParts<DisclosureState> for GrantPath {
         let values = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
         let values = values.map_err(|_| malformed())?.0;
         let grant = values.iter().find(|(name, _)| name == "grant_id");
-        grant.and_then(|(_, text)| text.parse().ok()).map(Self).ok_or_else(malformed)
+        grant
+            .and_then(|(_, text)| text.parse().ok())
+            .map(Self)
+            .ok_or_else(malformed)
     }
 }
 

@@ -15,7 +15,9 @@ pub(crate) async fn get_disclosed_summary(
 ) -> Result<Json<ActivitySummary>, GrantError> {
     let grant = reader.open(&state, id)?;
     check_activity(&grant.grant)?;
-    let summary = state.summary(&grant.grant, &grant.owner.external_id, reader.now).await?;
+    let summary = state
+        .summary(&grant.grant, &grant.owner.external_id, reader.now)
+        .await?;
     let details = ReadDetails {
         action: DisclosureAction::ViewSummary,
         data: DisclosureData::Summary,

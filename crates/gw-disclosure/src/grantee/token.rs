@@ -47,7 +47,9 @@ pub(crate) async fn create_disclosure_token(
 ) -> Result<(http::StatusCode, Json<DisclosureTokenResponse>), GrantError> {
     let now = state.http_context.now();
     let grantee = &user.caller.user;
-    let grant = state.open_grant(&user.caller.snapshot, &grantee.external_id, id, now)?.grant;
+    let grant = state
+        .open_grant(&user.caller.snapshot, &grantee.external_id, id, now)?
+        .grant;
     user.origin.set_org(grant.org);
     let mut bits = [0; 32];
     state.http_context.entropy.fill(&mut bits);
@@ -78,7 +80,11 @@ pub(crate) async fn create_disclosure_token(
 pub(crate) async fn holder(state: &DisclosureState, headers: &HeaderMap) -> Result<Option<TokenHolder>, GrantError> {
     let mut presented = headers.get_all(HEADER).iter();
     let Some(token) = presented.next() else { return Ok(None) };
-    let token = token.to_str().ok().filter(|_| presented.next().is_none()).ok_or(GrantError::Token)?;
+    let token = token
+        .to_str()
+        .ok()
+        .filter(|_| presented.next().is_none())
+        .ok_or(GrantError::Token)?;
     let stored = state.cache.get(Namespace::DisclosureToken, &digest(token)).await?;
     let holder = stored.and_then(|stored| TokenHolder::read(&stored));
     holder.map(Some).ok_or(GrantError::Token)

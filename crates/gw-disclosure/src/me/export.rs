@@ -38,7 +38,11 @@ pub(crate) async fn export_my_disclosures(
     page: Page<100>,
 ) -> Result<Json<Value>, OwnerError> {
     let filter = DisclosureFilter::for_owner(user.id());
-    let found = state.store.read().list_disclosure_requests(&filter, paging(page)).await?;
+    let found = state
+        .store
+        .read()
+        .list_disclosure_requests(&filter, paging(page))
+        .await?;
     let mut grants = grants_of(&state, &filter, &found.rows).await?;
     let mut disclosures = Vec::with_capacity(found.rows.len());
     for details in found.rows {
@@ -82,7 +86,10 @@ async fn grants_of(
         let found = state.store.read().list_disclosure_grants(filter, paging).await?;
         let count = found.rows.len() as u64;
         let rows = found.rows.into_iter().map(|found| found.grant);
-        grants.extend(rows.filter(|grant| wanted.contains(&grant.request)).map(|grant| (grant.request, grant)));
+        grants.extend(
+            rows.filter(|grant| wanted.contains(&grant.request))
+                .map(|grant| (grant.request, grant)),
+        );
         paging.offset = paging.offset.saturating_add(count);
         if count == 0 || paging.offset >= found.total {
             return Ok(grants);

@@ -1,16 +1,12 @@
 //! Signed reports under a grant (rules 33 to 37).
 
 use crate::{
-    DisclosureState,
-    activity::check_activity,
-    error::GrantError,
-    grantee::reader::GrantReader,
-    grants::OpenGrant,
+    DisclosureState, activity::check_activity, error::GrantError, grantee::reader::GrantReader, grants::OpenGrant,
     wire::Report,
 };
 use gw_audit::{ChainId, Stream};
 use gw_cache::{Entry, Namespace};
-use gw_store::StoreError;
+use gw_store::{Missing, StoreError};
 use gw_types::{DisclosureGrantId, Timestamp};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -61,7 +57,9 @@ pub(crate) async fn report(
         return Ok(report);
     }
     let now = reader.now;
-    let expires_at = now.plus(Namespace::DisclosureReport.seconds()).min(grant.grant.expires_at);
+    let expires_at = now
+        .plus(Namespace::DisclosureReport.seconds())
+        .min(grant.grant.expires_at);
     let mut document = json!({
         "id": state.http_context.entropy.uuid().to_string(),
         "grant_id": grant.grant.id.to_string(),
@@ -131,14 +129,18 @@ fn sanctions(now: Timestamp) -> Value {
     })
 }
 
-/// The newest signed checkpoint of this instance's access log: the records that a report was drawn from are below it,
+/// The newest signed checkpoint of this instance's access log, if there is one: the records that a report was drawn from are below it,
 /// or are sealed later.
 pub(crate) async fn newest_checkpoint(state: &DisclosureState) -> Result<Option<String>, StoreError> {
     let chain = ChainId {
         stream: Stream::Access,
         shard: state.journal.shard(),
     };
-    state.audit.last_checkpoint(chain).await
+    match state.audit.last_checkpoint(chain).await {
+        // The sealer has not begun the chain yet.
+        Err(StoreError::NotFound(Missing::Chain)) => Ok(None),
+        found => found,
+    }
 }
 
 #[cfg(test)]

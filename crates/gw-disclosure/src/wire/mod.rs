@@ -8,7 +8,8 @@ mod scope;
 
 pub(crate) use event::{DataSummary, Event, EventRow, TamperedRow};
 pub(crate) use grant::{
-    DisclosureApproveResponse, DisclosureCheckAccessResponse, DisclosureCounters, Grant, GrantListResult, GrantWithRequest,
+    DisclosureApproveResponse, DisclosureCheckAccessResponse, DisclosureCounters, Grant, GrantListResult,
+    GrantWithRequest,
 };
 pub(crate) use report::{ActivityLogEntry, ActivitySummary, DisclosureTokenResponse, Report};
 pub(crate) use request::{

@@ -29,8 +29,14 @@ async fn ds1_ds3_each_kind_of_administrator_may_do_its_part() {
             assert_eq!(found["requester_did"], w.grantee.name.as_str());
             assert_eq!(found["target_did"], w.owner.name.as_str());
             assert_eq!(found["active_grant_id"], grant);
-            let list = w.get(caller, &format!("/admin/disclosure/grants?org_id={}", w.bank)).await.expect(200);
-            assert_eq!((&list["total"], &list["grants"][0]["grant"]["id"]), (&json!(1), &json!(grant)));
+            let list = w
+                .get(caller, &format!("/admin/disclosure/grants?org_id={}", w.bank))
+                .await
+                .expect(200);
+            assert_eq!(
+                (&list["total"], &list["grants"][0]["grant"]["id"]),
+                (&json!(1), &json!(grant))
+            );
         }
         let revoke = format!("/admin/disclosure/grants/{grant}/revoke");
         w.post(Caller::User(&w.auditor), &revoke, json!({}))
@@ -38,22 +44,38 @@ async fn ds1_ds3_each_kind_of_administrator_may_do_its_part() {
             .expect_error(403, "mutating actions are restricted for read-only admins");
         // Rule 3: byte-equal for what is unknown and for what is another organization's.
         let other = Caller::User(&w.other);
-        for (path, unknown) in [(path.as_str(), format!("{REQUESTS}/{grant}")), (&revoke, format!("/admin/disclosure/grants/{request}/revoke"))] {
+        for (path, unknown) in [
+            (path.as_str(), format!("{REQUESTS}/{grant}")),
+            (&revoke, format!("/admin/disclosure/grants/{request}/revoke")),
+        ] {
             let (foreign, unknown) = if path.ends_with("revoke") {
-                (w.post(other, path, json!({})).await, w.post(other, &unknown, json!({})).await)
+                (
+                    w.post(other, path, json!({})).await,
+                    w.post(other, &unknown, json!({})).await,
+                )
             } else {
                 (w.get(other, path).await, w.get(other, &unknown).await)
             };
             foreign.expect_error(403, DENIED);
             assert_eq!(foreign.text, unknown.text);
         }
-        w.get(Caller::Super, &format!("{REQUESTS}/{grant}")).await.expect_error(404, "request not found");
-        w.post(Caller::User(&w.admin), &revoke, json!({"reason": "done"})).await.expect(200);
+        w.get(Caller::Super, &format!("{REQUESTS}/{grant}"))
+            .await
+            .expect_error(404, "request not found");
+        w.post(Caller::User(&w.admin), &revoke, json!({"reason": "done"}))
+            .await
+            .expect(200);
         assert_eq!(w.status_of(&request).await, "revoked");
         // A second revocation keeps the first reason.
-        let again = w.post(Caller::Super, &revoke, json!({"reason": "again"})).await.expect(200);
+        let again = w
+            .post(Caller::Super, &revoke, json!({"reason": "again"}))
+            .await
+            .expect(200);
         assert_eq!(again, json!({"status": "revoked"}));
-        let list = w.get(Caller::Super, &format!("/admin/disclosure/grants?org_id={}", w.bank)).await.json();
+        let list = w
+            .get(Caller::Super, &format!("/admin/disclosure/grants?org_id={}", w.bank))
+            .await
+            .json();
         assert_eq!(list["grants"][0]["grant"]["revoked_reason"], "done");
     })
     .await;
@@ -65,13 +87,20 @@ async fn ds4_ds5_the_organization_is_named_or_the_only_one() {
     let admin = Caller::User(&w.admin);
     let mut body = w.request_body(json!({}));
     body.as_object_mut().unwrap().remove("org_id");
-    assert_eq!(w.post(admin, REQUESTS, body.clone()).await.expect(201)["org_id"], w.bank.to_string());
+    assert_eq!(
+        w.post(admin, REQUESTS, body.clone()).await.expect(201)["org_id"],
+        w.bank.to_string()
+    );
     assert_eq!(w.get(Caller::User(&w.auditor), REQUESTS).await.expect(200)["total"], 1);
     // The platform token means the default organization, to which the owner does not belong.
-    w.post(Caller::Super, REQUESTS, body.clone()).await.expect_error(403, DENIED);
+    w.post(Caller::Super, REQUESTS, body.clone())
+        .await
+        .expect_error(403, DENIED);
     let foreign = w.get(admin, &format!("{REQUESTS}?org_id={}", w.rival)).await;
     foreign.expect_error(403, "access denied to this organization");
-    w.get(admin, &format!("{REQUESTS}?org_id=x")).await.expect_error(400, "org_id must be a UUID");
+    w.get(admin, &format!("{REQUESTS}?org_id=x"))
+        .await
+        .expect_error(400, "org_id must be a UUID");
     // The target is a member of the organization itself.
     body["target_user_id"] = json!(w.grantee.id);
     body["requester_did"] = json!("did:test:somebody");
@@ -95,10 +124,14 @@ async fn ds4_ds5_the_organization_is_named_or_the_only_one() {
             tx.add_membership(membership).await.unwrap();
         })
         .await;
-    w.get(admin, REQUESTS).await.expect_error(400, "org_id query parameter is required");
+    w.get(admin, REQUESTS)
+        .await
+        .expect_error(400, "org_id query parameter is required");
     let mut body = w.request_body(json!({}));
     body.as_object_mut().unwrap().remove("org_id");
-    w.post(admin, REQUESTS, body).await.expect_error(400, "org_id is required");
+    w.post(admin, REQUESTS, body)
+        .await
+        .expect_error(400, "org_id is required");
 }
 
 #[tokio::test]
@@ -118,14 +151,38 @@ async fn ds7_ds8_a_request_names_reason_target_and_grantee() {
         (with("target_user_id", json!(null)), "target_user_id is required"),
         (with("target_user_id", json!("1")), "target_user_id must be a UUID"),
         (with("reason", json!("  ")), "reason is required"),
-        (with("reason", json!("r".repeat(2001))), "reason must have at most 2000 characters"),
-        (with("reason", json!("a\0")), "reason must not contain control characters"),
-        (with("legal_basis", json!("l".repeat(256))), "legal_basis must have at most 255 characters"),
-        (with("legal_basis", json!(" ")), "legal_basis is required for full disclosure"),
-        (with("requester_user_id", json!(w.admin.id)), "requester_user_id and requester_did do not agree"),
-        (with("requester_did", json!(w.owner.name.as_str())), "requester and target must differ"),
-        (with("expires_in_hours", json!(-1)), "expires_in_hours must be between 0 and 8760"),
-        (with("expires_in_hours", json!(8761)), "expires_in_hours must be between 0 and 8760"),
+        (
+            with("reason", json!("r".repeat(2001))),
+            "reason must have at most 2000 characters",
+        ),
+        (
+            with("reason", json!("a\0")),
+            "reason must not contain control characters",
+        ),
+        (
+            with("legal_basis", json!("l".repeat(256))),
+            "legal_basis must have at most 255 characters",
+        ),
+        (
+            with("legal_basis", json!(" ")),
+            "legal_basis is required for full disclosure",
+        ),
+        (
+            with("requester_user_id", json!(w.admin.id)),
+            "requester_user_id and requester_did do not agree",
+        ),
+        (
+            with("requester_did", json!(w.owner.name.as_str())),
+            "requester and target must differ",
+        ),
+        (
+            with("expires_in_hours", json!(-1)),
+            "expires_in_hours must be between 0 and 8760",
+        ),
+        (
+            with("expires_in_hours", json!(8761)),
+            "expires_in_hours must be between 0 and 8760",
+        ),
     ] {
         w.post(admin, REQUESTS, body).await.expect_error(400, error);
     }
@@ -147,6 +204,7 @@ async fn ds16_lists_are_filtered_and_never_null() {
         let empty = w.get(Caller::User(&w.admin), REQUESTS).await.expect(200);
         assert_eq!(empty, json!({"requests": [], "total": 0, "limit": 100, "offset": 0}));
         let (_, grant) = w.grant(json!({"disclosure_level": "full"})).await;
+        w.fixture.clock.pass(1);
         w.request(json!({})).await;
         let total = async |path: &str| w.get(Caller::User(&w.auditor), path).await.expect(200)["total"].clone();
         for (filter, requests, grants) in [
@@ -160,7 +218,11 @@ async fn ds16_lists_are_filtered_and_never_null() {
             ("date_from=2100-01-01T00:00:00Z", 0, 0),
         ] {
             assert_eq!(total(&format!("{REQUESTS}?{filter}")).await, requests, "{filter}");
-            assert_eq!(total(&format!("/admin/disclosure/grants?{filter}")).await, grants, "{filter}");
+            assert_eq!(
+                total(&format!("/admin/disclosure/grants?{filter}")).await,
+                grants,
+                "{filter}"
+            );
         }
         assert_eq!(total(&format!("{REQUESTS}?status=pending")).await, 1);
         for path in [REQUESTS, "/admin/disclosure/grants"] {
@@ -169,7 +231,10 @@ async fn ds16_lists_are_filtered_and_never_null() {
             let answer = w.get(Caller::User(&w.admin), &format!("{path}?stauts=pending")).await;
             assert!(answer.expect(400)["error"].as_str().unwrap().contains("stauts"));
         }
-        let pages = w.get(Caller::User(&w.admin), &format!("{REQUESTS}?limit=1&offset=1")).await.expect(200);
+        let pages = w
+            .get(Caller::User(&w.admin), &format!("{REQUESTS}?limit=1&offset=1"))
+            .await
+            .expect(200);
         assert_eq!(pages["requests"][0]["active_grant_id"], grant, "the older of the two");
     })
     .await;
@@ -189,8 +254,14 @@ async fn ds17_check_access_tells_nothing_of_other_organizations() {
         w.fixture.clock.pass(1);
         let (_, newest) = w.grant(json!({"disclosure_level": "full"})).await;
         let found = w.get(Caller::User(&w.auditor), &path(grantee, owner)).await.expect(200);
-        assert_eq!((&found["has_access"], &found["grant_id"]), (&json!(true), &json!(newest)));
-        assert_eq!((&found["disclosure_level"], found.get("message")), (&json!("full"), None));
+        assert_eq!(
+            (&found["has_access"], &found["grant_id"]),
+            (&json!(true), &json!(newest))
+        );
+        assert_eq!(
+            (&found["disclosure_level"], found.get("message")),
+            (&json!("full"), None)
+        );
         for unknown in [
             w.get(Caller::User(&w.other), &path(grantee, owner)).await,
             w.get(Caller::User(&w.admin), &path(grantee, "did:test:nobody")).await,
@@ -198,7 +269,9 @@ async fn ds17_check_access_tells_nothing_of_other_organizations() {
         ] {
             assert_eq!((unknown.status.as_u16(), unknown.text), (200, none.text.clone()));
         }
-        w.get(Caller::Super, &path(grantee, "")).await.expect_error(400, "requester_did and target_user_did are required");
+        w.get(Caller::Super, &path(grantee, ""))
+            .await
+            .expect_error(400, "requester_did and target_user_did are required");
     })
     .await;
 }
@@ -212,7 +285,10 @@ async fn ds10_only_pending_requests_are_withdrawn() {
             .await
             .expect_error(403, "mutating actions are restricted for read-only admins");
         w.delete(Caller::User(&w.other), &path).await.expect_error(403, DENIED);
-        assert_eq!(w.delete(Caller::User(&w.admin), &path).await.expect(200), json!({"status": "deleted"}));
+        assert_eq!(
+            w.delete(Caller::User(&w.admin), &path).await.expect(200),
+            json!({"status": "deleted"})
+        );
         w.get(Caller::User(&w.admin), &path).await.expect_error(403, DENIED);
         let (approved, _) = w.grant(json!({})).await;
         w.delete(Caller::User(&w.admin), &format!("{REQUESTS}/{approved}"))
@@ -251,7 +327,10 @@ async fn hd30_addresses_in_requests_are_masked_for_administrators() {
     }
     let seen = w.get(Caller::Super, &path).await.expect(200);
     assert_eq!(seen["request"]["scope"]["addresses"], json!([address]));
-    let own = w.get(Caller::User(&w.owner), "/me/disclosure/requests").await.expect(200);
+    let own = w
+        .get(Caller::User(&w.owner), "/me/disclosure/requests")
+        .await
+        .expect(200);
     assert_eq!(own[0]["request"]["reason"], format!("pays {address}"));
 }
 
@@ -262,7 +341,9 @@ async fn counters_tell_what_waits_and_what_ends_soon() {
         w.request(json!({})).await;
         w.grant(json!({})).await;
         let long = w.request(json!({})).await;
-        w.approve(&long, json!({"grant_duration_hours": 24 * 8})).await.expect(200);
+        w.approve(&long, json!({"grant_duration_hours": 24 * 8}))
+            .await
+            .expect(200);
         let expected = json!({"pending_requests": 1, "active_grants": 2, "grants_ending_soon": 1});
         let own = "/me/disclosure/counters";
         let admin = "/admin/disclosure/counters";

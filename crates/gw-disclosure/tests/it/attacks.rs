@@ -72,12 +72,18 @@ async fn ds10_a_replayed_approval_makes_no_second_grant() {
         let mut statuses = [answers.0, answers.1, answers.2].map(|answer| answer.status.as_u16());
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 400, 400]);
-        w.approve(&request, json!({})).await.expect_error(400, "request is not pending");
+        w.approve(&request, json!({}))
+            .await
+            .expect_error(400, "request is not pending");
         let path = format!("/me/disclosure/requests/{request}");
         let owner = Caller::User(&w.owner);
-        w.post(owner, &format!("{path}/reject"), json!({})).await.expect_error(400, "request is not pending");
+        w.post(owner, &format!("{path}/reject"), json!({}))
+            .await
+            .expect_error(400, "request is not pending");
         w.post(owner, &format!("{path}/revoke"), json!({})).await.expect(200);
-        w.approve(&request, json!({})).await.expect_error(400, "request is not pending");
+        w.approve(&request, json!({}))
+            .await
+            .expect_error(400, "request is not pending");
         w.post(owner, &format!("{path}/revoke"), json!({}))
             .await
             .expect_error(400, "can only revoke approved requests");
@@ -93,15 +99,28 @@ async fn ds11_a_malformed_body_grants_nothing() {
     let request = w.request(json!({})).await;
     let path = format!("/me/disclosure/requests/{request}/approve");
     for body in [
-        "{", "[]", "null", "{} {}", "\"\"", r#"{"scope": 1}"#, r#"{"scop": {}}"#, r#"{"scope": {"method": []}}"#,
-        r#"{"grant_duration_hours": "24"}"#, r#"{"grant_duration_hours": 1.5}"#, r#"{"grant_duration_hours": -1}"#,
-        r#"{"grant_duration_hours": 9223372036854775807}"#, r#"{"scope": {"date_range": {"start": "2026-01-01T00:00:00Z"}}}"#,
+        "{",
+        "[]",
+        "null",
+        "{} {}",
+        "\"\"",
+        r#"{"scope": 1}"#,
+        r#"{"scop": {}}"#,
+        r#"{"scope": {"method": []}}"#,
+        r#"{"grant_duration_hours": "24"}"#,
+        r#"{"grant_duration_hours": 1.5}"#,
+        r#"{"grant_duration_hours": -1}"#,
+        r#"{"grant_duration_hours": 9223372036854775807}"#,
+        r#"{"scope": {"date_range": {"start": "2026-01-01T00:00:00Z"}}}"#,
     ] {
         let refused = w.post_text(Caller::User(&w.owner), &path, body.to_owned()).await;
         assert_eq!(refused.status.as_u16(), 400, "{body}: {}", refused.text);
     }
     assert_eq!(w.status_of(&request).await, "pending");
-    let approved = w.post_text(Caller::User(&w.owner), &path, " \n".to_owned()).await.expect(200);
+    let approved = w
+        .post_text(Caller::User(&w.owner), &path, " \n".to_owned())
+        .await
+        .expect(200);
     assert_eq!(approved["grant"]["scope"]["disclosure_level"], "redacted");
 }
 
@@ -110,15 +129,37 @@ async fn ds6_huge_scopes_are_refused_and_the_largest_are_not() {
     let w = World::start(None).await;
     let addresses = |count: u32| (0..count).map(|n| format!("0x{n:040x}")).collect::<Vec<_>>();
     let methods = |count: u32| (0..count).map(|n| format!("eth_method{n}")).collect::<Vec<_>>();
-    w.request(json!({"addresses": addresses(200), "methods": methods(50)})).await;
+    w.request(json!({"addresses": addresses(200), "methods": methods(50)}))
+        .await;
     for (scope, error) in [
-        (json!({"addresses": addresses(201)}), "scope.addresses must have at most 200 entries"),
-        (json!({"methods": methods(51)}), "scope.methods must have at most 50 entries"),
-        (json!({"methods": ["eth_call", "eth_call"]}), "scope.methods contains a duplicate"),
-        (json!({"methods": ["' OR 1=1"]}), "scope.methods contains an invalid method"),
-        (json!({"addresses": ["0x1"]}), "scope.addresses contains an invalid address"),
+        (
+            json!({"addresses": addresses(201)}),
+            "scope.addresses must have at most 200 entries",
+        ),
+        (
+            json!({"methods": methods(51)}),
+            "scope.methods must have at most 50 entries",
+        ),
+        (
+            json!({"methods": ["eth_call", "eth_call"]}),
+            "scope.methods contains a duplicate",
+        ),
+        (
+            json!({"methods": ["' OR 1=1"]}),
+            "scope.methods contains an invalid method",
+        ),
+        (
+            json!({"addresses": ["0x1"]}),
+            "scope.addresses contains an invalid address",
+        ),
     ] {
-        let refused = w.post(Caller::User(&w.admin), "/admin/disclosure/requests", w.request_body(scope)).await;
+        let refused = w
+            .post(
+                Caller::User(&w.admin),
+                "/admin/disclosure/requests",
+                w.request_body(scope),
+            )
+            .await;
         refused.expect_error(400, error);
     }
     let huge = w.request_body(json!({"methods": methods(100_000)}));
@@ -139,7 +180,9 @@ async fn ds18_other_peoples_requests_and_grants_stay_closed() {
                 .await
                 .expect_error(403, "access denied to target resource");
             for unknown in [grant.as_str(), "x", "%00"] {
-                w.post(stranger, &path(unknown), json!({})).await.expect_error(404, "request not found");
+                w.post(stranger, &path(unknown), json!({}))
+                    .await
+                    .expect_error(404, "request not found");
             }
             let anonymous = w.post(Caller::Nobody, &path(&request), json!({})).await;
             anonymous.expect_error(401, "authentication required");
@@ -153,9 +196,15 @@ async fn ds18_other_peoples_requests_and_grants_stay_closed() {
         for route in ["logs", "summary", "report/activity_summary", "events"] {
             let path = |id: &str| format!("/admin/disclosure/grants/{id}/{route}");
             // Malformed ids, then credentials, then the grant.
-            w.get(Caller::Nobody, &path("x")).await.expect_error(400, "grant_id must be a UUID");
-            w.get(Caller::Nobody, &path(unknown)).await.expect_error(401, "invalid disclosure token");
-            w.get(Caller::Nobody, &path(&grant)).await.expect_error(401, "invalid disclosure token");
+            w.get(Caller::Nobody, &path("x"))
+                .await
+                .expect_error(400, "grant_id must be a UUID");
+            w.get(Caller::Nobody, &path(unknown))
+                .await
+                .expect_error(401, "invalid disclosure token");
+            w.get(Caller::Nobody, &path(&grant))
+                .await
+                .expect_error(401, "invalid disclosure token");
             // The owner and people without a part in it: byte-equal with an unknown grant.
             let absent = w.get(Caller::User(&w.owner), &path(unknown)).await;
             absent.expect_error(404, "grant not found");
@@ -166,7 +215,11 @@ async fn ds18_other_peoples_requests_and_grants_stay_closed() {
             }
             // Being an administrator opens nothing (rule 1).
             for admin in [&w.admin, &w.auditor, &w.other] {
-                assert_eq!(w.get(Caller::User(admin), &path(&grant)).await.text, absent.text, "{route}");
+                assert_eq!(
+                    w.get(Caller::User(admin), &path(&grant)).await.text,
+                    absent.text,
+                    "{route}"
+                );
             }
             let platform = w.get(Caller::Super, &path(&grant)).await;
             platform.expect_error(401, "invalid disclosure token");
@@ -180,11 +233,19 @@ async fn ds1_an_administrator_reads_as_the_grantee_of_an_own_grant() {
     let w = World::start(None).await;
     let mut body = w.request_body(json!({"methods": ["activity_logs"]}));
     body["requester_did"] = json!(w.admin.name.as_str());
-    let created = w.post(Caller::User(&w.admin), "/admin/disclosure/requests", body).await.expect(201);
+    let created = w
+        .post(Caller::User(&w.admin), "/admin/disclosure/requests", body)
+        .await
+        .expect(201);
     let approved = w.approve(created["id"].as_str().unwrap(), json!({})).await.expect(200);
-    let logs = format!("/admin/disclosure/grants/{}/logs", approved["grant"]["id"].as_str().unwrap());
+    let logs = format!(
+        "/admin/disclosure/grants/{}/logs",
+        approved["grant"]["id"].as_str().unwrap()
+    );
     w.get(Caller::User(&w.admin), &logs).await.expect(200);
-    w.get(Caller::User(&w.auditor), &logs).await.expect_error(404, "grant not found");
+    w.get(Caller::User(&w.auditor), &logs)
+        .await
+        .expect_error(404, "grant not found");
 }
 
 #[tokio::test]
@@ -194,7 +255,12 @@ async fn ds8_nobody_discloses_to_themselves() {
     w.post(Caller::User(&w.owner), "/me/disclosure/grants", body)
         .await
         .expect_error(400, "requester and target must differ");
-    assert_eq!(w.get(Caller::User(&w.owner), "/me/disclosure/requests/all").await.expect(200), json!([]));
+    assert_eq!(
+        w.get(Caller::User(&w.owner), "/me/disclosure/requests/all")
+            .await
+            .expect(200),
+        json!([])
+    );
 }
 
 /// A ban binds the next read, with the grantee's own token and with a disclosure token.
@@ -202,7 +268,13 @@ async fn ds8_nobody_discloses_to_themselves() {
 async fn ds38_a_banned_grantee_reads_nothing() {
     on_both_engines(async |w| {
         let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
-        let made = w.post(Caller::User(&w.grantee), &format!("/explorer/grant/{grant}/token"), json!({})).await;
+        let made = w
+            .post(
+                Caller::User(&w.grantee),
+                &format!("/explorer/grant/{grant}/token"),
+                json!({}),
+            )
+            .await;
         let token = made.expect(201)["token"].as_str().unwrap().to_owned();
         let logs = format!("/admin/disclosure/grants/{grant}/logs");
         for caller in [Caller::User(&w.grantee), Caller::Token(&token)] {
@@ -217,7 +289,9 @@ async fn ds38_a_banned_grantee_reads_nothing() {
             .await;
         let banned = w.get(Caller::User(&w.grantee), &logs).await;
         assert!(matches!(banned.status.as_u16(), 401 | 403), "{}", banned.text);
-        w.get(Caller::Token(&token), &logs).await.expect_error(401, "invalid disclosure token");
+        w.get(Caller::Token(&token), &logs)
+            .await
+            .expect_error(401, "invalid disclosure token");
     })
     .await;
 }

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 fn verify(document: &Value) -> bool {
     let mut document = document.clone();
     let signature = document.as_object_mut().unwrap().remove("signature").unwrap();
-    assert_eq!((&signature["algorithm"], &signature["canonicalization"]), (&json!("Ed25519"), &json!("RFC 8785")));
+    assert_eq!(
+        (&signature["algorithm"], &signature["canonicalization"]),
+        (&json!("Ed25519"), &json!("RFC 8785"))
+    );
     let key = SigningKey::from_bytes(&SEED).verifying_key();
     assert_eq!(signature["public_key"], STANDARD.encode(key.to_bytes()));
     let bytes = STANDARD.decode(signature["value"].as_str().unwrap()).unwrap();
@@ -28,7 +31,10 @@ async fn ds33_ds37_reports_are_signed_and_kept_for_a_day() {
         let reader = Caller::User(&w.grantee);
         for kind in ["activity_summary", "sanctions_check", "compliance_report"] {
             let report = w.get(reader, &path(kind)).await.expect(200);
-            assert_eq!((&report["report_type"], &report["grant_id"]), (&json!(kind), &json!(grant)));
+            assert_eq!(
+                (&report["report_type"], &report["grant_id"]),
+                (&json!(kind), &json!(grant))
+            );
             assert!(verify(&report), "{report}");
             let mut forged = report.clone();
             forged["report_data"] = json!({"is_clear": true});
@@ -43,7 +49,9 @@ async fn ds33_ds37_reports_are_signed_and_kept_for_a_day() {
         let compliance = w.get(reader, &path("compliance_report")).await.expect(200);
         assert_eq!(compliance["report_data"]["kyc_verified"], true);
         for kind in ["summary", "ACTIVITY_SUMMARY", "x"] {
-            w.get(reader, &path(kind)).await.expect_error(400, "invalid report type");
+            w.get(reader, &path(kind))
+                .await
+                .expect_error(400, "invalid report type");
         }
     })
     .await;
@@ -52,29 +60,51 @@ async fn ds33_ds37_reports_are_signed_and_kept_for_a_day() {
 #[tokio::test]
 async fn section_9_a_receipt_tells_who_what_why_and_how_long() {
     on_both_engines(async |w| {
-        let (request, grant) = w.grant(json!({"methods": ["activity_logs"], "disclosure_level": "full"})).await;
-        w.get(Caller::User(&w.grantee), &format!("/admin/disclosure/grants/{grant}/logs")).await.expect(200);
+        let (request, grant) = w
+            .grant(json!({"methods": ["activity_logs"], "disclosure_level": "full"}))
+            .await;
+        w.get(
+            Caller::User(&w.grantee),
+            &format!("/admin/disclosure/grants/{grant}/logs"),
+        )
+        .await
+        .expect(200);
         w.seal_reads().await;
         let path = format!("/me/disclosure/grants/{grant}/receipt");
         let receipt = w.get(Caller::User(&w.owner), &path).await.expect(200);
         assert!(verify(&receipt), "{receipt}");
         assert_eq!(receipt["schema_version"], "ISO/IEC TS 27560:2023");
-        assert_eq!((&receipt["receipt_id"], &receipt["record_id"]), (&json!(grant), &json!(request)));
+        assert_eq!(
+            (&receipt["receipt_id"], &receipt["record_id"]),
+            (&json!(grant), &json!(request))
+        );
         assert_eq!(receipt["pii_principal_id"], w.owner.name.as_str());
         let processing = &receipt["pii_processing"][0];
-        assert_eq!((&processing["purpose"], &processing["lawful_basis"]), (&json!("an audit"), &json!("Art. 6")));
+        assert_eq!(
+            (&processing["purpose"], &processing["lawful_basis"]),
+            (&json!("an audit"), &json!("Art. 6"))
+        );
         assert_eq!(processing["recipient_third_parties"], json!([w.grantee.name.as_str()]));
         assert_eq!(processing["pii_information"][0]["pii_type"], "activity_logs");
         let withdrawal = processing["withdrawal_method"].as_str().unwrap();
-        assert!(withdrawal.ends_with(&format!("/me/disclosure/requests/{request}/revoke")), "{withdrawal}");
+        assert!(
+            withdrawal.ends_with(&format!("/me/disclosure/requests/{request}/revoke")),
+            "{withdrawal}"
+        );
         let kinds = |receipt: &Value| -> Vec<String> {
             let events = receipt["events"].as_array().unwrap().iter();
-            events.map(|event| event["event_type"].as_str().unwrap().to_owned()).collect()
+            events
+                .map(|event| event["event_type"].as_str().unwrap().to_owned())
+                .collect()
         };
         assert_eq!(kinds(&receipt), ["explicit consent", "access", "access", "access"]);
-        w.post(Caller::User(&w.owner), &format!("/me/disclosure/requests/{request}/revoke"), json!({}))
-            .await
-            .expect(200);
+        w.post(
+            Caller::User(&w.owner),
+            &format!("/me/disclosure/requests/{request}/revoke"),
+            json!({}),
+        )
+        .await
+        .expect(200);
         let ended = w.get(Caller::User(&w.owner), &path).await.expect(200);
         assert!(kinds(&ended).contains(&"withdrawal".to_owned()), "{ended}");
     })
@@ -87,19 +117,33 @@ async fn section_9_an_owner_exports_every_event() {
         let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
         w.fixture.clock.pass(1);
         let pending = w.request(json!({})).await;
-        w.get(Caller::User(&w.grantee), &format!("/admin/disclosure/grants/{grant}/logs")).await.expect(200);
+        w.get(
+            Caller::User(&w.grantee),
+            &format!("/admin/disclosure/grants/{grant}/logs"),
+        )
+        .await
+        .expect(200);
         w.seal_reads().await;
         let export = w.get(Caller::User(&w.owner), "/me/disclosure/export").await.expect(200);
         assert!(verify(&export), "{export}");
-        assert_eq!((&export["subject"], &export["total"]), (&json!(w.owner.name.as_str()), &json!(2)));
+        assert_eq!(
+            (&export["subject"], &export["total"]),
+            (&json!(w.owner.name.as_str()), &json!(2))
+        );
         let [newest, oldest] = [&export["disclosures"][0], &export["disclosures"][1]];
         assert_eq!((&newest["request"]["id"], newest.get("grant")), (&json!(pending), None));
         assert_eq!(oldest["grant"]["id"], grant);
         assert_eq!(oldest["events"].as_array().unwrap().len(), 3);
-        let page = w.get(Caller::User(&w.owner), "/me/disclosure/export?limit=1&offset=1").await.expect(200);
+        let page = w
+            .get(Caller::User(&w.owner), "/me/disclosure/export?limit=1&offset=1")
+            .await
+            .expect(200);
         assert_eq!(page["disclosures"].as_array().unwrap().len(), 1);
         assert_eq!(page["disclosures"][0]["grant"]["id"], grant);
-        let nothing = w.get(Caller::User(&w.grantee), "/me/disclosure/export").await.expect(200);
+        let nothing = w
+            .get(Caller::User(&w.grantee), "/me/disclosure/export")
+            .await
+            .expect(200);
         assert_eq!(nothing["disclosures"], json!([]));
     })
     .await;
@@ -119,7 +163,9 @@ async fn every_described_operation_is_served() {
                 .replace("{request_id}", id)
                 .replace("{grant_id}", id)
                 .replace("{report_type}", "activity_summary");
-            let request = http::Request::builder().method(method.to_uppercase().as_str()).uri(path);
+            let request = http::Request::builder()
+                .method(method.to_uppercase().as_str())
+                .uri(path);
             let answer = w.send(Caller::Nobody, request, axum::body::Body::empty()).await;
             assert_eq!(answer.status.as_u16(), 401, "{method} {}", answer.text);
         }

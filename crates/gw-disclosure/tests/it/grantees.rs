@@ -60,17 +60,35 @@ async fn ds25_ds34_logs_and_summary_are_the_owners_calls_in_the_organization() {
             .iter()
             .map(|row| (row["method"].as_str().unwrap(), row["status_code"].as_u64().unwrap()))
             .collect();
-        assert_eq!(calls, [("eth_getLogs", 404), ("eth_call", 200), ("eth_call", 200)], "newest first");
+        assert_eq!(
+            calls,
+            [("eth_getLogs", 404), ("eth_call", 200), ("eth_call", 200)],
+            "newest first"
+        );
         assert_eq!(rows[0].as_object().unwrap().len(), 3, "method, status and time only");
         assert!(!logs.text.contains("192.0.2.7"));
-        let page = w.get(reader, &format!("/admin/disclosure/grants/{grant}/logs?limit=1&offset=2")).await;
+        let page = w
+            .get(
+                reader,
+                &format!("/admin/disclosure/grants/{grant}/logs?limit=1&offset=2"),
+            )
+            .await;
         assert_eq!(page.expect(200)[0]["method"], "eth_call");
-        let summary = w.get(reader, &format!("/admin/disclosure/grants/{grant}/summary")).await.expect(200);
+        let summary = w
+            .get(reader, &format!("/admin/disclosure/grants/{grant}/summary"))
+            .await
+            .expect(200);
         assert_eq!(summary["total_requests"], 3);
-        assert_eq!((&summary["successful_count"], &summary["failed_count"]), (&json!(2), &json!(1)));
+        assert_eq!(
+            (&summary["successful_count"], &summary["failed_count"]),
+            (&json!(2), &json!(1))
+        );
         assert_eq!(summary["method_breakdown"], json!({"eth_call": 2, "eth_getLogs": 1}));
         assert_eq!(summary["unique_method_count"], 2);
-        let narrow = w.get(reader, &format!("/admin/disclosure/grants/{narrow}/logs")).await.expect(200);
+        let narrow = w
+            .get(reader, &format!("/admin/disclosure/grants/{narrow}/logs"))
+            .await
+            .expect(200);
         assert_eq!(narrow.as_array().unwrap().len(), 1);
         for route in ["logs", "summary", "report/compliance_report"] {
             w.get(reader, &format!("/admin/disclosure/grants/{other}/{route}"))
@@ -78,8 +96,13 @@ async fn ds25_ds34_logs_and_summary_are_the_owners_calls_in_the_organization() {
                 .expect_error(403, "grant scope does not include activity_logs");
         }
         let request = Request::builder().uri(format!("/api/v1/admin/disclosure/grants/{grant}/logs"));
-        let csv = w.send(reader, request.header(header::ACCEPT, "text/csv"), Body::empty()).await;
-        assert_eq!(csv.headers[header::CONTENT_TYPE], "text/csv; charset=utf-8; header=present");
+        let csv = w
+            .send(reader, request.header(header::ACCEPT, "text/csv"), Body::empty())
+            .await;
+        assert_eq!(
+            csv.headers[header::CONTENT_TYPE],
+            "text/csv; charset=utf-8; header=present"
+        );
         let lines: Vec<&str> = csv.text.lines().collect();
         assert_eq!((lines.len(), lines[0]), (4, "created_at,method,status_code"));
         assert!(lines[1].ends_with(",eth_getLogs,404"), "{}", lines[1]);
@@ -93,9 +116,15 @@ async fn ds38_a_token_opens_the_reports_of_its_grant_for_an_hour() {
         let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
         let (_, second) = w.grant(json!({"methods": ["activity_logs"]})).await;
         let mint = format!("/explorer/grant/{grant}/token");
-        w.post(Caller::Nobody, &mint, json!({})).await.expect_error(401, "authentication required");
-        w.post(Caller::User(&w.owner), &mint, json!({})).await.expect_error(404, "grant not found");
-        w.post(Caller::User(&w.admin), &mint, json!({})).await.expect_error(404, "grant not found");
+        w.post(Caller::Nobody, &mint, json!({}))
+            .await
+            .expect_error(401, "authentication required");
+        w.post(Caller::User(&w.owner), &mint, json!({}))
+            .await
+            .expect_error(404, "grant not found");
+        w.post(Caller::User(&w.admin), &mint, json!({}))
+            .await
+            .expect_error(404, "grant not found");
         w.post(Caller::Nobody, "/explorer/grant/x/token", json!({}))
             .await
             .expect_error(400, "grant_id must be a UUID");
@@ -113,14 +142,23 @@ async fn ds38_a_token_opens_the_reports_of_its_grant_for_an_hour() {
                     .expect_error(401, "invalid disclosure token");
             }
             // No token in the query.
-            let query = w.get(Caller::User(&w.grantee), &format!("{}?token={token}", path(&grant, route))).await;
+            let query = w
+                .get(
+                    Caller::User(&w.grantee),
+                    &format!("{}?token={token}", path(&grant, route)),
+                )
+                .await;
             assert_eq!(query.status.as_u16(), 400, "{}", query.text);
         }
-        w.get(Caller::Token(token), "/me/disclosure/grants").await.expect_error(401, "authentication required");
+        w.get(Caller::Token(token), "/me/disclosure/grants")
+            .await
+            .expect_error(401, "authentication required");
         w.fixture.clock.pass(3599);
         w.get(Caller::Token(token), &path(&grant, "logs")).await.expect(200);
         w.fixture.clock.pass(1);
-        w.get(Caller::Token(token), &path(&grant, "logs")).await.expect_error(401, "invalid disclosure token");
+        w.get(Caller::Token(token), &path(&grant, "logs"))
+            .await
+            .expect_error(401, "invalid disclosure token");
     })
     .await;
 }
@@ -139,11 +177,17 @@ async fn ds19_a_grant_that_is_revoked_between_pages_shows_no_further_page() {
         let revoke = format!("/me/disclosure/requests/{request}/revoke");
         w.post(Caller::User(&w.owner), &revoke, json!({})).await.expect(200);
         for caller in [Caller::User(&w.grantee), Caller::Token(token)] {
-            w.get(caller, &page(1)).await.expect_error(403, "grant has been revoked");
+            w.get(caller, &page(1))
+                .await
+                .expect_error(403, "grant has been revoked");
         }
-        w.post(Caller::User(&w.grantee), &mint, json!({})).await.expect_error(403, "grant has been revoked");
+        w.post(Caller::User(&w.grantee), &mint, json!({}))
+            .await
+            .expect_error(403, "grant has been revoked");
         // Nobody else is told how it ended.
-        w.get(Caller::User(&w.other), &page(1)).await.expect_error(404, "grant not found");
+        w.get(Caller::User(&w.other), &page(1))
+            .await
+            .expect_error(404, "grant not found");
     })
     .await;
 }
@@ -167,14 +211,23 @@ async fn ds28_an_address_that_is_unlinked_or_claimed_by_another_is_not_disclosed
         let (_, grant) = w.grant(json!({"disclosure_level": "full"})).await;
         let body = json!({"include_future_addresses": true});
         let request = w.request(json!({"disclosure_level": "full"})).await;
-        let future = w.approve(&request, body).await.expect(200)["grant"]["id"].as_str().unwrap().to_owned();
+        let future = w.approve(&request, body).await.expect(200)["grant"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let addresses = |grant: &str| {
             let pinned = w.fixture.feed.pin();
             let grantee = &w.grantee.name;
-            let opened = w.state.open_grant(&pinned.snapshot, grantee, grant.parse().unwrap(), w.fixture.clock.now());
+            let opened = w
+                .state
+                .open_grant(&pinned.snapshot, grantee, grant.parse().unwrap(), w.fixture.clock.now());
             opened.unwrap().addresses
         };
-        assert_eq!(addresses(&grant), [kept, left], "a link by a forwarded transaction proves nothing");
+        assert_eq!(
+            addresses(&grant),
+            [kept, left],
+            "a link by a forwarded transaction proves nothing"
+        );
         w.fixture.clock.pass(1);
         let later = Address::repeat_byte(0xa4);
         link(&w, later).await;
@@ -185,7 +238,12 @@ async fn ds28_an_address_that_is_unlinked_or_claimed_by_another_is_not_disclosed
             .await;
         assert_eq!(addresses(&grant), [kept]);
         let pinned = w.fixture.feed.pin();
-        let refused = w.state.open_grant(&pinned.snapshot, &w.owner.name, grant.parse().unwrap(), w.fixture.clock.now());
+        let refused = w.state.open_grant(
+            &pinned.snapshot,
+            &w.owner.name,
+            grant.parse().unwrap(),
+            w.fixture.clock.now(),
+        );
         assert_eq!(refused.unwrap_err(), GrantRefusal::Unknown);
     })
     .await;
@@ -205,8 +263,18 @@ async fn ds38_a_token_ends_with_its_grant() {
     let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
     w.fixture.clock.pass(24 * 3600 - 60);
     let grantee = later(&w, &w.grantee);
-    let made = w.post(Caller::User(&grantee), &format!("/explorer/grant/{grant}/token"), json!({})).await.expect(201);
-    let all = w.get(Caller::User(&later(&w, &w.owner)), "/me/disclosure/grants").await.expect(200);
+    let made = w
+        .post(
+            Caller::User(&grantee),
+            &format!("/explorer/grant/{grant}/token"),
+            json!({}),
+        )
+        .await
+        .expect(201);
+    let all = w
+        .get(Caller::User(&later(&w, &w.owner)), "/me/disclosure/grants")
+        .await
+        .expect(200);
     assert_eq!(made["expires_at"], all[0]["grant"]["expires_at"]);
     w.fixture.clock.pass(60);
     let logs = format!("/admin/disclosure/grants/{grant}/logs");

@@ -197,7 +197,9 @@ impl World {
     /// Requests the owner's data with this scope. Returns the id of the request.
     pub(crate) async fn request(&self, scope: Value) -> String {
         let body = self.request_body(scope);
-        let created = self.post(Caller::User(&self.admin), "/admin/disclosure/requests", body).await;
+        let created = self
+            .post(Caller::User(&self.admin), "/admin/disclosure/requests", body)
+            .await;
         created.expect(201)["id"].as_str().unwrap().to_owned()
     }
 
@@ -244,7 +246,9 @@ impl World {
     /// Moves the reads that are in the journal into the audit store. Returns their actions.
     pub(crate) async fn seal_reads(&self) -> Vec<&'static str> {
         let records = self.fixture.records().into_iter();
-        let reads: Vec<Record> = records.filter(|record| matches!(record, Record::Disclosure(_))).collect();
+        let reads: Vec<Record> = records
+            .filter(|record| matches!(record, Record::Disclosure(_)))
+            .collect();
         let actions = reads.iter().filter_map(|read| match read {
             Record::Disclosure(read) => Some(read.action.as_str()),
             _ => None,

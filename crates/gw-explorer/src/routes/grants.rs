@@ -125,8 +125,12 @@ pub(crate) async fn list_grant_transactions(
     let find = |snapshot: &Snapshot, viewer: ViewerId| {
         let grantee = grantee(snapshot, viewer)?;
         let grant = active_grant(&state, snapshot, grantee, id)?;
-        check_class(&grant.grant.scope, DataClass::Transactions, state.policy_settings.disclosure_classes)
-            .map_err(not_covered)?;
+        check_class(
+            &grant.grant.scope,
+            DataClass::Transactions,
+            state.policy_settings.disclosure_classes,
+        )
+        .map_err(not_covered)?;
         let address = grant.address(address_id)?;
         Ok::<_, ExplorerError>((grantee.clone(), grant, address))
     };
@@ -138,7 +142,12 @@ pub(crate) async fn list_grant_transactions(
     let (grantee, grant, address) = find(&view.snapshot, view.id)?;
     caller.set_org(grant.grant.org);
     let (answer, times) = view.grant_page(&grant, address, &list, page).await?;
-    let read = grant.read(&grantee, &origin, DisclosureAction::ViewTransactions, DisclosureData::Transactions);
+    let read = grant.read(
+        &grantee,
+        &origin,
+        DisclosureAction::ViewTransactions,
+        DisclosureData::Transactions,
+    );
     let read = DisclosureRead {
         record_count: Some(answer.transactions.len() as u64),
         first: times.map(|(first, _)| first),
@@ -163,11 +172,15 @@ pub(crate) async fn list_grant_activity(
 ) -> Result<Json<GrantActivityLogsResponse>, ExplorerError> {
     let id = grant_id(&grant)?;
     let limit = limit("limit", query.limit.as_deref(), Limits::ROWS)? as u64;
-    let offset = number("offset", query.offset.as_deref())?.unwrap_or_default().min(i64::MAX.unsigned_abs());
+    let offset = number("offset", query.offset.as_deref())?
+        .unwrap_or_default()
+        .min(i64::MAX.unsigned_abs());
     let (snapshot, viewer) = caller.pin(&state)?;
     let grantee = grantee(&snapshot, viewer)?;
     // A grant that has ended has the answer of an unknown one here (rule 19).
-    let grant = state.grants.find(&snapshot, &grantee.external_id, id, state.http_context.now());
+    let grant = state
+        .grants
+        .find(&snapshot, &grantee.external_id, id, state.http_context.now());
     let grant = grant.map_err(|refusal| match refusal {
         GrantRefusal::Unknown | GrantRefusal::Revoked | GrantRefusal::Expired => ExplorerError::not_found(NO_GRANT),
         GrantRefusal::Fault => refusal.into(),
@@ -197,7 +210,8 @@ pub(crate) async fn list_grant_activity(
 }
 
 fn grant_id(text: &str) -> Result<DisclosureGrantId, ExplorerError> {
-    text.parse().map_err(|_| ExplorerError::bad_request("grant_id must be a UUID"))
+    text.parse()
+        .map_err(|_| ExplorerError::bad_request("grant_id must be a UUID"))
 }
 
 fn address_id(text: &str) -> Result<AddressId, ExplorerError> {

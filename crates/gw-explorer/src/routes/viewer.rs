@@ -51,12 +51,22 @@ pub(crate) async fn viewable_addresses(
         ViewerId::Anonymous | ViewerId::Impersonation(_) => None,
     };
     let grants = grantee.map(|grantee| {
-        let grants = state.grants.list(&snapshot, &grantee.external_id, state.http_context.now());
+        let grants = state
+            .grants
+            .list(&snapshot, &grantee.external_id, state.http_context.now());
         (grantee, grants)
     });
     let (mut disclosed, mut reads) = (Vec::new(), Vec::new());
-    for (grantee, grant) in grants.iter().flat_map(|(grantee, grants)| grants.iter().map(move |grant| (grantee, grant))) {
-        let read = grant.read(grantee, &origin, DisclosureAction::ViewAddresses, DisclosureData::Addresses);
+    for (grantee, grant) in grants
+        .iter()
+        .flat_map(|(grantee, grants)| grants.iter().map(move |grant| (grantee, grant)))
+    {
+        let read = grant.read(
+            grantee,
+            &origin,
+            DisclosureAction::ViewAddresses,
+            DisclosureData::Addresses,
+        );
         reads.push(DisclosureRead {
             record_count: Some(grant.addresses.len() as u64),
             addresses: grant.addresses.clone(),

@@ -23,7 +23,9 @@ const ALICE: TestCaller = TestCaller::User("alice");
 
 /// The id of the only grant to alice.
 fn grant_to_alice(snapshot: &Snapshot) -> DisclosureGrantId {
-    let [grant] = snapshot.disclosures_to(&did("alice")) else { panic!("one grant") };
+    let [grant] = snapshot.disclosures_to(&did("alice")) else {
+        panic!("one grant")
+    };
     grant.id
 }
 
@@ -42,10 +44,17 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
     let disclosed = disclosing(&world.chain, Level::Full);
     let id = grant_to_alice(&disclosed);
     let address = address_id();
-    let routes = [format!("resolve/{address}"), format!("{address}/transactions"), "activity".to_owned()];
+    let routes = [
+        format!("resolve/{address}"),
+        format!("{address}/transactions"),
+        "activity".to_owned(),
+    ];
     let path = |id: DisclosureGrantId, route: &str| format!("/grant/{id}/{route}");
     let unknown = world.get(ALICE, &path(id, &routes[0])).await;
-    assert_eq!((unknown.status, &unknown.json()["error"]), (StatusCode::NOT_FOUND, &json!("grant not found")));
+    assert_eq!(
+        (unknown.status, &unknown.json()["error"]),
+        (StatusCode::NOT_FOUND, &json!("grant not found"))
+    );
     for route in &routes {
         assert_eq!(world.get(ALICE, &path(id, route)).await, unknown, "without grants");
     }
@@ -57,7 +66,11 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
         assert_eq!(anonymous.status, StatusCode::UNAUTHORIZED, "{}", anonymous.text);
         assert_eq!(anonymous.json()["error"], "authentication required");
         // Not the owner, not an administrator, and not under impersonation (HD7).
-        for caller in ["bob", "carol", "root"].map(TestCaller::User).into_iter().chain([TestCaller::RootAs("alice")]) {
+        for caller in ["bob", "carol", "root"]
+            .map(TestCaller::User)
+            .into_iter()
+            .chain([TestCaller::RootAs("alice")])
+        {
             assert_eq!(world.get(caller, &path(id, route)).await, unknown, "{caller:?} {route}");
         }
     }
@@ -73,7 +86,10 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
     }
     let resolved = world.get(ALICE, &path(id, &routes[0])).await.json();
     assert_eq!(resolved["real_address"], format!("{:#x}", wallet()));
-    assert_eq!((&resolved["disclosure_level"], resolved.get("pseudonym")), (&json!("full"), None));
+    assert_eq!(
+        (&resolved["disclosure_level"], resolved.get("pseudonym")),
+        (&json!("full"), None)
+    );
     let activity = world.get(ALICE, &path(id, "activity")).await;
     assert_eq!(activity.json()["error"], "grant scope does not include activity_logs");
     type End = fn(&mut DisclosureGrant);
@@ -87,10 +103,16 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
             if route == "activity" {
                 assert_eq!(answer, unknown, "rule 19");
             } else {
-                assert_eq!((answer.status, &answer.json()["error"]), (StatusCode::FORBIDDEN, &json!(text)));
+                assert_eq!(
+                    (answer.status, &answer.json()["error"]),
+                    (StatusCode::FORBIDDEN, &json!(text))
+                );
             }
         }
-        assert_eq!(world.get(ALICE, "/viewable-addresses").await.json()["disclosed_addresses"], json!([]));
+        assert_eq!(
+            world.get(ALICE, "/viewable-addresses").await.json()["disclosed_addresses"],
+            json!([])
+        );
     }
 }
 
@@ -98,7 +120,11 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
 /// (rule 26); below Full it shows no address and no hash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_grant() {
-    for (level, is_last) in [(Level::Full, false), (Level::Pseudonymous, true), (Level::Redacted, false)] {
+    for (level, is_last) in [
+        (Level::Full, false),
+        (Level::Pseudonymous, true),
+        (Level::Redacted, false),
+    ] {
         let world = World::random_on(Engine::first_or_last(is_last), 44, PolicySettings::SPEC).await;
         let disclosed = disclosing(&world.chain, level);
         let path = format!("/grant/{}/{}/transactions", grant_to_alice(&disclosed), address_id());
@@ -129,7 +155,11 @@ async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_
             let is_full = level == Level::Full;
             let hash = is_full.then(|| json!(format!("{:#x}", transaction.hash)));
             assert_eq!(row.get("tx_hash").cloned(), hash);
-            let value = if is_full { transaction.value.to_string() } else { "hidden".to_owned() };
+            let value = if is_full {
+                transaction.value.to_string()
+            } else {
+                "hidden".to_owned()
+            };
             assert_eq!(row["value"], value);
             if !is_full {
                 let text = row.to_string().to_lowercase();
@@ -139,11 +169,23 @@ async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_
             }
         }
         let labels = world.get(ALICE, &path).await.json()["address_labels"].clone();
-        assert_eq!(labels.as_object().unwrap().is_empty(), level != Level::Pseudonymous, "{labels}");
+        assert_eq!(
+            labels.as_object().unwrap().is_empty(),
+            level != Level::Pseudonymous,
+            "{labels}"
+        );
         let shown = world.get(ALICE, "/viewable-addresses").await.json();
-        let [address] = shown["disclosed_addresses"].as_array().unwrap().as_slice() else { panic!("{shown}") };
-        assert_eq!(address["address"], names.party(level, Side::Disclosed, wallet()).to_string());
-        assert_eq!((&address["address_id"], &address["owner_did"]), (&json!(address_id()), &json!(did("carol").as_str())));
+        let [address] = shown["disclosed_addresses"].as_array().unwrap().as_slice() else {
+            panic!("{shown}")
+        };
+        assert_eq!(
+            address["address"],
+            names.party(level, Side::Disclosed, wallet()).to_string()
+        );
+        assert_eq!(
+            (&address["address_id"], &address["owner_did"]),
+            (&json!(address_id()), &json!(did("carol").as_str()))
+        );
         // Rule 31: a cursor of one address or grant is none of another.
         let first = world.get(ALICE, &format!("{path}?limit=1")).await.json();
         let cursor = first["next_cursor"].as_str().unwrap().to_owned();
@@ -153,10 +195,16 @@ async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_
             assert_eq!(refused.json()["error"], "invalid pagination cursor", "{}", refused.text);
         }
         let reads = world.grants.reads.lock().unwrap();
-        let pages = reads.iter().filter(|read| read.action == DisclosureAction::ViewTransactions);
+        let pages = reads
+            .iter()
+            .filter(|read| read.action == DisclosureAction::ViewTransactions);
         let rows: u64 = pages.filter_map(|read| read.record_count).sum();
         assert!(rows >= list.rows.len() as u64, "every page is recorded");
-        assert!(reads.iter().all(|read| read.viewer_id == Some(user_id("alice")) && read.owner_id == user_id("carol")));
+        assert!(
+            reads
+                .iter()
+                .all(|read| read.viewer_id == Some(user_id("alice")) && read.owner_id == user_id("carol"))
+        );
     }
 }
 
@@ -189,13 +237,18 @@ async fn ds23_ds24_the_scope_limits_the_page() {
     });
     let other = other.unwrap();
     let with = page(&|grant| grant.scope.addresses = Some(vec![other])).await;
-    let expected = rows.iter().filter(|tx| tx.data.transaction.from == other || tx.data.transaction.to == Some(other));
+    let expected = rows
+        .iter()
+        .filter(|tx| tx.data.transaction.from == other || tx.data.transaction.to == Some(other));
     assert_eq!(count(&with), expected.count());
     let none = page(&|grant| grant.scope.addresses = Some(vec![Address::repeat_byte(0x99)])).await;
     assert_eq!(count(&none), 0);
     let activity = page(&|grant| grant.scope.methods = Some(vec!["activity_logs".to_owned()])).await;
     assert_eq!(activity.status, StatusCode::FORBIDDEN);
-    assert_eq!(activity.json()["error"], "grant scope does not include transaction_history");
+    assert_eq!(
+        activity.json()["error"],
+        "grant scope does not include transaction_history"
+    );
 }
 
 /// Rules 19 and 39: a revocation binds the next page, and what cannot be recorded is not shown.
@@ -210,12 +263,21 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
     let next = format!("{path}&cursor={}", first["next_cursor"].as_str().unwrap());
     assert_eq!(world.get(ALICE, &next).await.status, StatusCode::OK);
     world.grants.is_full.store(true, Ordering::SeqCst);
-    for path in [next.as_str(), "/viewable-addresses", &format!("/grant/{id}/resolve/{}", address_id())] {
+    for path in [
+        next.as_str(),
+        "/viewable-addresses",
+        &format!("/grant/{id}/resolve/{}", address_id()),
+    ] {
         let refused = world.get(ALICE, path).await;
-        assert_eq!((refused.status, &refused.json()["error"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("audit unavailable")));
+        assert_eq!(
+            (refused.status, &refused.json()["error"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &json!("audit unavailable"))
+        );
     }
     world.grants.is_full.store(false, Ordering::SeqCst);
-    world.set_policy(Some(disclosing_with(&world.chain, Level::Full, |grant| grant.revoked_at = Some(NOW))));
+    world.set_policy(Some(disclosing_with(&world.chain, Level::Full, |grant| {
+        grant.revoked_at = Some(NOW)
+    })));
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant has been revoked");
     world.set_policy(Some(snapshot(&world.chain)));
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
@@ -349,12 +411,7 @@ async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
     for is_last in [false, true] {
         let world = World::random_on(Engine::first_or_last(is_last), 43, PolicySettings::SPEC).await;
         let before = shown(&world, alice).await;
-        let grant = |level| {
-            policy(&world.chain)
-                .org("a")
-                .user("carol")
-                .disclosed_to("alice", level)
-        };
+        let grant = |level| policy(&world.chain).org("a").user("carol").disclosed_to("alice", level);
         world.set_policy(Some(grant(Level::Full).snapshot()));
         let all = shown(&world, alice).await;
         assert!(all.1 > before.1);
@@ -371,13 +428,27 @@ async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
         });
         let restrictions: [(&str, DisclosureScope); 6] = [
             ("first half", scope(Level::Full, Some((times[0], middle)), None, None)),
-            ("one block", scope(Level::Pseudonymous, Some((middle, middle)), None, None)),
-            ("other side", scope(Level::Full, None, other.map(|other| vec![other]), None)),
+            (
+                "one block",
+                scope(Level::Pseudonymous, Some((middle, middle)), None, None),
+            ),
+            (
+                "other side",
+                scope(Level::Full, None, other.map(|other| vec![other]), None),
+            ),
             (
                 "other side in the first half",
-                scope(Level::Redacted, Some((times[0], middle)), other.map(|other| vec![other]), None),
+                scope(
+                    Level::Redacted,
+                    Some((times[0], middle)),
+                    other.map(|other| vec![other]),
+                    None,
+                ),
             ),
-            ("transactions", scope(Level::Full, None, None, Some("transaction_history"))),
+            (
+                "transactions",
+                scope(Level::Full, None, None, Some("transaction_history")),
+            ),
             ("activity", scope(Level::Full, None, None, Some("activity_logs"))),
         ];
         for (name, restriction) in restrictions {

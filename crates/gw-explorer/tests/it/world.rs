@@ -8,9 +8,8 @@ use gw_chain_store::{
 };
 use gw_explorer::{
     ActivityCall, ActivityPage, Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, GrantFault,
-    GrantFuture, GrantRefusal, Grants, Impersonation, IndexFollower,
-    IndexStep, IndexerProgress, NodeUnavailable, SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads,
-    router,
+    GrantFuture, GrantRefusal, Grants, Impersonation, IndexFollower, IndexStep, IndexerProgress, NodeUnavailable,
+    SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads, router,
 };
 use gw_http::{
     AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
@@ -124,7 +123,9 @@ impl Grants for TestGrants {
         grant: DisclosureGrantId,
         now: Timestamp,
     ) -> Result<Grant, GrantRefusal> {
-        let grant = snapshot.find_disclosure(grant).filter(|grant| grant.grantee == *grantee);
+        let grant = snapshot
+            .find_disclosure(grant)
+            .filter(|grant| grant.grantee == *grantee);
         let grant = grant.ok_or(GrantRefusal::Unknown)?;
         if grant.revoked_at.is_some() {
             Err(GrantRefusal::Revoked)
@@ -136,14 +137,20 @@ impl Grants for TestGrants {
     }
 
     fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant> {
-        let grants = snapshot.disclosures_to(grantee).iter().filter(|grant| grant.is_active(now));
+        let grants = snapshot
+            .disclosures_to(grantee)
+            .iter()
+            .filter(|grant| grant.is_active(now));
         grants.map(|grant| Self::opened(snapshot, grant, now)).collect()
     }
 
     fn activity<'a>(&'a self, _: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
         let calls = self.calls.lock().unwrap().clone();
         let total = calls.len() as u64;
-        let page = calls.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize);
+        let page = calls
+            .into_iter()
+            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+            .take(limit as usize);
         let calls = page.collect();
         Box::pin(async move { Ok(ActivityPage { calls, total }) })
     }

@@ -14,6 +14,8 @@ pub fn disclosed_addresses(snapshot: &Snapshot, grant: &DisclosureGrant, now: Ti
     let owner = Principal::new(snapshot, grant.owner, now);
     let links = snapshot.links_of(grant.owner).iter();
     let proved = links.filter(|link| link.kind == LinkKind::User && covers(grant, link));
-    let owned = proved.map(|link| link.address).filter(|address| owner.owns(snapshot, *address));
+    let owned = proved
+        .map(|link| link.address)
+        .filter(|address| owner.owns(snapshot, *address));
     owned.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -12,8 +12,8 @@ mod permissions;
 mod public;
 mod target;
 
-pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
 pub use disclosed_addresses::disclosed_addresses;
+pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;

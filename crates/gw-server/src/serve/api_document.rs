@@ -170,7 +170,10 @@ const TAGS: &[(&str, &str)] = &[
     ("dev", "Help for development; absent in production."),
     ("diagnostics", "What a member may do and see, and why."),
     ("directory", "Logins by enterprise directory."),
-    ("disclosure", "Requests, grants and events of disclosure of a user's data."),
+    (
+        "disclosure",
+        "Requests, grants and events of disclosure of a user's data.",
+    ),
     ("eth", "Ethereum addresses linked to the caller's DID."),
     (
         "explorer",

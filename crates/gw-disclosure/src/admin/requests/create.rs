@@ -32,7 +32,9 @@ pub(crate) async fn create_disclosure_request(
     let requester = input::present(body.requester_user_id.as_deref());
     let mut requester = requester.map(|text| input::id(text, "requester_user_id")).transpose()?;
     let requester_did = input::present(body.requester_did.as_deref());
-    let mut requester_did = requester_did.map(|text| input::did(text, "requester_did")).transpose()?;
+    let mut requester_did = requester_did
+        .map(|text| input::did(text, "requester_did"))
+        .transpose()?;
     if requester.is_none() && requester_did.is_none() {
         // Rule 8. The platform token is no person, so its request has no requester, and nobody can use the grant.
         requester = admin.user().map(|user| user.id);
@@ -60,6 +62,8 @@ pub(crate) async fn create_disclosure_request(
 
 async fn check_rate(state: &DisclosureState, admin: &Admin) -> Result<(), ApiError> {
     let rate = const { Rate::per_minute("disclosure_requests", PER_MINUTE) };
-    let key = admin.user().map_or_else(|| "platform".to_owned(), |user| user.id.to_string());
+    let key = admin
+        .user()
+        .map_or_else(|| "platform".to_owned(), |user| user.id.to_string());
     state.cache.check_rate(rate, &key).await.map_err(ApiError::rate_limited)
 }

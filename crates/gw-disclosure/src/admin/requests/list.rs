@@ -20,7 +20,11 @@ pub(crate) async fn list_disclosure_requests(
 ) -> Result<Json<DisclosureListResult>, AdminError> {
     let org = admin.org(query.org_id.as_deref(), "org_id query parameter is required")?;
     let filter = query.of_requests(Scope::Orgs(vec![org]))?;
-    let found = state.store.read().list_disclosure_requests(&filter, paging(page)).await?;
+    let found = state
+        .store
+        .read()
+        .list_disclosure_requests(&filter, paging(page))
+        .await?;
     admin.origin.set_org(org);
     let page = page.answer(found.rows.into_iter().map(Into::into).collect(), found.total);
     Ok(Json(DisclosureListResult {

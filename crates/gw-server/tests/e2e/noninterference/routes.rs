@@ -149,7 +149,9 @@ fn query(path: &str, name: &str) -> Vec<String> {
         "include_system" | "dry_run" | "confirm" | "envelope" => words(&["true"]),
         "cursor" => words(&["planted"]),
         "limit" | "offset" => words(&["1"]),
-        "from" | "to" | "created_after" | "created_before" | "date_from" | "date_to" => words(&["2026-01-01T00:00:00Z"]),
+        "from" | "to" | "created_after" | "created_before" | "date_from" | "date_to" => {
+            words(&["2026-01-01T00:00:00Z"])
+        }
         "session" | "oauth_session" | "state_id" => words(&[UNKNOWN]),
         "redirect_uri" => words(&["https://explorer.example/callback"]),
         "client_id" => words(&["explorer"]),
