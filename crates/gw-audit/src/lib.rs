@@ -48,6 +48,6 @@ pub use heads::{
 pub use ids::{JournalStart, ShardId, StoreId};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, DisclosureAction, DisclosureData, DisclosureRead, Kind, MatchedVia,
-    OutboxFault, Outcome, Record, ResourceType, SUPER_ADMIN, SYSTEM_DISCLOSURE, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent,
-    SendOutcome, Stream, TraceKind,
+    OutboxFault, Outcome, Record, ResourceType, SUPER_ADMIN, SYSTEM_DISCLOSURE, SYSTEM_RETENTION, SecurityEvent,
+    SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
 };

@@ -181,12 +181,7 @@ async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
     for is_last in [false, true] {
         let world = World::random_on(Engine::first_or_last(is_last), 43, PolicySettings::SPEC).await;
         let before = shown(&world, alice).await;
-        let grant = |level| {
-            policy(&world.chain)
-                .org("a")
-                .user("carol")
-                .disclosed_to("alice", level)
-        };
+        let grant = |level| policy(&world.chain).org("a").user("carol").disclosed_to("alice", level);
         world.set_policy(Some(grant(Level::Full).snapshot()));
         let all = shown(&world, alice).await;
         assert!(all.1 > before.1);
@@ -203,13 +198,27 @@ async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
         });
         let restrictions: [(&str, DisclosureScope); 6] = [
             ("first half", scope(Level::Full, Some((times[0], middle)), None, None)),
-            ("one block", scope(Level::Pseudonymous, Some((middle, middle)), None, None)),
-            ("other side", scope(Level::Full, None, other.map(|other| vec![other]), None)),
+            (
+                "one block",
+                scope(Level::Pseudonymous, Some((middle, middle)), None, None),
+            ),
+            (
+                "other side",
+                scope(Level::Full, None, other.map(|other| vec![other]), None),
+            ),
             (
                 "other side in the first half",
-                scope(Level::Redacted, Some((times[0], middle)), other.map(|other| vec![other]), None),
+                scope(
+                    Level::Redacted,
+                    Some((times[0], middle)),
+                    other.map(|other| vec![other]),
+                    None,
+                ),
             ),
-            ("transactions", scope(Level::Full, None, None, Some("transaction_history"))),
+            (
+                "transactions",
+                scope(Level::Full, None, None, Some("transaction_history")),
+            ),
             ("activity", scope(Level::Full, None, None, Some("activity_logs"))),
         ];
         for (name, restriction) in restrictions {

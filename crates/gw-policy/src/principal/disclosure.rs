@@ -80,14 +80,15 @@ pub(crate) fn grants_on<'s>(
     if snapshot.disclosures_to(&grantee.external_id).is_empty() {
         return grants;
     }
-    let is_active = |grant: &DisclosureGrant| {
-        grant.grantee == grantee.external_id && grant.is_active(now) && is_member(grant.org)
-    };
+    let is_active =
+        |grant: &DisclosureGrant| grant.grantee == grantee.external_id && grant.is_active(now) && is_member(grant.org);
     // Spec/50 rule 28, HD8: only links that the owner proved count, and only while the address is the owner's.
     let is_proved = |link: &&AddressLink| link.kind == LinkKind::User;
     for link in snapshot.links_at(address).iter().filter(is_proved) {
         let of_owner = snapshot.disclosures_by(link.user).iter();
-        let mut covering = of_owner.filter(|grant| is_active(grant) && covers(grant, link)).peekable();
+        let mut covering = of_owner
+            .filter(|grant| is_active(grant) && covers(grant, link))
+            .peekable();
         if covering.peek().is_some() && Principal::new(snapshot, link.user, now).owns(snapshot, address) {
             grants.extend(covering);
         }

@@ -8,7 +8,8 @@ use gw_evm::{
 use gw_types::{
     Address, AllowedTenantId, ApprovedCodeId, B256, Claims, ContractId, ConvictionId, DisclosureGrantId, ExternalId,
     GrantId, GroupId, Level, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
-    SealedGrantSecret, Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    SealedGrantSecret, Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId,
+    VisibilityId,
 };
 use std::sync::Arc;
 

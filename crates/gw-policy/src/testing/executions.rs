@@ -7,8 +7,8 @@ use crate::snapshot::{
     ToggleState, TxVisibility, WithheldState,
 };
 use gw_types::{
-    Address, B256, ConvictionId, DisclosureGrantId, Level, QuarantineId, SealedGrantSecret, SuspensionId, Timestamp, VisibilityId,
-    WithheldId,
+    Address, B256, ConvictionId, DisclosureGrantId, Level, QuarantineId, SealedGrantSecret, SuspensionId, Timestamp,
+    VisibilityId, WithheldId,
 };
 
 impl World {

@@ -44,8 +44,8 @@ mod policy;
 mod store;
 
 pub use {
-    admin::*, audit::*, deployment::*, disclosure::*, edge::*, explorer::*, explorer_backend::*, identity::*, limits::*,
-    node::*, operation::*, policy::*, store::*,
+    admin::*, audit::*, deployment::*, disclosure::*, edge::*, explorer::*, explorer_backend::*, identity::*,
+    limits::*, node::*, operation::*, policy::*, store::*,
 };
 
 /// Seconds in an hour.

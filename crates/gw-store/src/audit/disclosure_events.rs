@@ -144,15 +144,13 @@ fn read_event(row: SoundRow) -> LogRow<DisclosureEvent> {
             ip_address: read.ip_address,
             read: Some(read),
         }),
-        Record::Access(_)
-        | Record::Admin(_)
-        | Record::Security(_)
-        | Record::SendIntent(_)
-        | Record::SendOutcome(_) => LogRow::Tampered(TamperedRow {
-            id: row.id,
-            hash: Some(row.hash),
-            created_at: Some(row.header.time),
-        }),
+        Record::Access(_) | Record::Admin(_) | Record::Security(_) | Record::SendIntent(_) | Record::SendOutcome(_) => {
+            LogRow::Tampered(TamperedRow {
+                id: row.id,
+                hash: Some(row.hash),
+                created_at: Some(row.header.time),
+            })
+        }
     }
 }
 
@@ -171,7 +169,10 @@ fn transition(log: AuditLog) -> Option<DisclosureEvent> {
 }
 
 fn transition_kind(entry: &AdminEntry) -> Option<DisclosureAction> {
-    let image = |text: &Option<String>| text.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let image = |text: &Option<String>| {
+        text.as_deref()
+            .and_then(|text| serde_json::from_str::<Value>(text).ok())
+    };
     let new = image(&entry.new_value);
     let status = new.as_ref().and_then(|new| new.get("status")).and_then(Value::as_str);
     match (entry.resource_type, entry.action) {

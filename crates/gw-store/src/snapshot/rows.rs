@@ -18,9 +18,9 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Constraint, Contract, ContractGrant, Conviction,
-        DisclosureGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord, Organization, ParamRule,
-        PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
-        ToggleState, TxVisibility, User, WithheldState,
+        DisclosureGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord,
+        Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation,
+        SharedInfra, Suspension, ToggleState, TxVisibility, User, WithheldState,
     },
 };
 use gw_types::Timestamp;

@@ -69,7 +69,10 @@ impl Tx {
             return Err(DisclosureError::TargetNotMember);
         }
         let requester_did = self.requester_did(new.requester, new.requester_did).await?;
-        if requester_did.as_ref().is_some_and(|did| did.as_str() == target.external_id) {
+        if requester_did
+            .as_ref()
+            .is_some_and(|did| did.as_str() == target.external_id)
+        {
             return Err(DisclosureError::RequesterIsTarget);
         }
         let row = disclosure_requests::ActiveModel {
@@ -397,9 +400,7 @@ impl Tx {
         reason: Option<&str>,
     ) -> Result<DisclosureRequest, DisclosureError> {
         self.end_grant(request.id, reason).await?;
-        Ok(self
-            .set_status(request, RequestStatus::Revoked, Action::Revoke)
-            .await?)
+        Ok(self.set_status(request, RequestStatus::Revoked, Action::Revoke).await?)
     }
 
     /// Revokes the grant of a request, if it is active.

@@ -15,8 +15,8 @@ use gw_store::{
     audit::LogRow,
     read::{DisclosureFilter, Paging, RequesterFilter, Scope},
     record::{
-        DisclosureApproval, DisclosureError, GrantWithRequest, NewDisclosureRequest, NewGroup,
-        NewMembership, NewOrganization, NewUser,
+        DisclosureApproval, DisclosureError, GrantWithRequest, NewDisclosureRequest, NewGroup, NewMembership,
+        NewOrganization, NewUser,
     },
 };
 use gw_types::{
@@ -160,7 +160,13 @@ async fn status(world: &World, id: DisclosureRequestId) -> RequestStatus {
 
 async fn grants(world: &World) -> Vec<GrantWithRequest> {
     let filter = DisclosureFilter::all(Scope::All);
-    world.store.read().list_disclosure_grants(&filter, ALL).await.unwrap().rows
+    world
+        .store
+        .read()
+        .list_disclosure_grants(&filter, ALL)
+        .await
+        .unwrap()
+        .rows
 }
 
 /// Rule 10: of approvals on two instances at once exactly one makes a grant; the other is told 400.
@@ -198,7 +204,7 @@ async fn ds10_two_approvals_at_once_give_one_grant(world: &World) {
 /// Returns an id as the engine writes it.
 fn literal(world: &World, id: u128) -> String {
     match world.engine {
-        "sqlite" => format!("'{}'", uuid::Uuid::from_u128(id)),
+        "sqlite" => format!("x'{id:032x}'"),
         _ => format!("'{}'::uuid", uuid::Uuid::from_u128(id)),
     }
 }
@@ -212,11 +218,17 @@ async fn ds10_decisions_are_never_overwritten(world: &World) {
     tx.reject_disclosure(rejected, people.owner, Some("no")).await.unwrap();
     tx.commit().await.unwrap();
     let refused = approve(world, rejected, people.owner, &approval).await.unwrap_err();
-    assert!(matches!(refused, DisclosureError::Transition(TransitionError::NotPending)));
+    assert!(matches!(
+        refused,
+        DisclosureError::Transition(TransitionError::NotPending)
+    ));
     let details = world.store.read().find_disclosure_request(rejected).await.unwrap();
     let request = details.unwrap().request;
     assert_eq!(request.decision_reason.as_deref(), Some("no"));
-    assert_eq!((request.decided_by, request.status), (Some(people.owner), RequestStatus::Rejected));
+    assert_eq!(
+        (request.decided_by, request.status),
+        (Some(people.owner), RequestStatus::Rejected)
+    );
 
     let late = people.pending(world, |new| new.expires_in_hours = Some(1)).await;
     world.clock.pass(3600);
@@ -229,21 +241,30 @@ async fn ds10_decisions_are_never_overwritten(world: &World) {
     tx.rollback().await.unwrap();
 
     let granted = people.approved(world).await;
-    let refused = approve(world, granted.request.id, people.auditor, &approval).await.unwrap_err();
+    let refused = approve(world, granted.request.id, people.auditor, &approval)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, DisclosureError::NotOwner));
     assert_eq!(refused.http_status(), Some(403));
     let unknown = DisclosureRequestId::fixed(1);
     let refused = approve(world, unknown, people.owner, &approval).await.unwrap_err();
-    assert_eq!((refused.http_status(), refused.to_string().as_str()), (Some(404), "request not found"));
+    assert_eq!(
+        (refused.http_status(), refused.to_string().as_str()),
+        (Some(404), "request not found")
+    );
 
     // A second revocation of the grant keeps the first time and reason; one of the request is refused.
     let mut tx = world.begin().await;
-    tx.revoke_disclosure_grant(granted.grant.id, Some("first")).await.unwrap();
+    tx.revoke_disclosure_grant(granted.grant.id, Some("first"))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let first = grants(world).await[0].grant.clone();
     world.clock.pass(5);
     let mut tx = world.begin().await;
-    tx.revoke_disclosure_grant(granted.grant.id, Some("second")).await.unwrap();
+    tx.revoke_disclosure_grant(granted.grant.id, Some("second"))
+        .await
+        .unwrap();
     let refused = tx.revoke_disclosure(granted.request.id, people.owner, None).await;
     assert_eq!(refused.unwrap_err().http_status(), Some(400));
     tx.commit().await.unwrap();
@@ -303,10 +324,18 @@ async fn ds11_ds14_an_approval_narrows_the_scope(world: &World) {
         ..DisclosureApproval::default()
     };
     let granted = approve(world, id, people.owner, &narrow).await.unwrap();
-    let stored = world.store.read().find_disclosure_grant(granted.grant.id).await.unwrap();
+    let stored = world
+        .store
+        .read()
+        .find_disclosure_grant(granted.grant.id)
+        .await
+        .unwrap();
     assert_eq!(stored.as_ref(), Some(&granted));
     let (scope, grant) = (&granted.grant.scope, &granted.grant);
-    assert_eq!((scope.level, scope.addresses.as_ref().map(Vec::len)), (Level::Redacted, Some(1)));
+    assert_eq!(
+        (scope.level, scope.addresses.as_ref().map(Vec::len)),
+        (Level::Redacted, Some(1))
+    );
     assert!(scope.dates.is_some() && grant.include_future_addresses && grant.has_secret);
     assert_eq!(grant.expires_at, world.clock.now().plus(Seconds(86_400)));
     let snapshot = world.store.load().await.unwrap();
@@ -346,9 +375,15 @@ async fn ds15_a_transition_and_its_entries_are_one_transaction(world: &World) {
     assert_eq!(entries().await, expected);
     // No entry holds a secret, or an address that only the owner may have named.
     let values = world
-        .texts("SELECT coalesce(new_value, '') || coalesce(old_value, '') AS value FROM audit_outbox", "value")
+        .texts(
+            "SELECT coalesce(new_value, '') || coalesce(old_value, '') AS value FROM audit_outbox",
+            "value",
+        )
         .await;
-    assert!(values.iter().any(|value| value.contains("\"secret\":{\"set\":true}")), "{values:?}");
+    assert!(
+        values.iter().any(|value| value.contains("\"secret\":{\"set\":true}")),
+        "{values:?}"
+    );
 }
 
 /// Rule 16: lists of administrators, owners and grantees.
@@ -382,12 +417,19 @@ async fn ds16_lists_filter_order_and_page(world: &World) {
         );
         world.clock.pass(1);
     }
-    let granted = approve(world, ids[1], people.owner, &DisclosureApproval::default()).await.unwrap();
+    let granted = approve(world, ids[1], people.owner, &DisclosureApproval::default())
+        .await
+        .unwrap();
     world.clock.pass(3600);
     let list = async |change: &dyn Fn(&mut DisclosureFilter), paging: Paging| {
         let mut filter = DisclosureFilter::all(Scope::All);
         change(&mut filter);
-        let page = world.store.read().list_disclosure_requests(&filter, paging).await.unwrap();
+        let page = world
+            .store
+            .read()
+            .list_disclosure_requests(&filter, paging)
+            .await
+            .unwrap();
         let index = |id: DisclosureRequestId| ids.iter().position(|known| *known == id).unwrap();
         let rows: Vec<usize> = page.rows.iter().map(|details| index(details.request.id)).collect();
         (rows, page.total)
@@ -399,18 +441,42 @@ async fn ds16_lists_filter_order_and_page(world: &World) {
     assert_eq!(list(&with_status(RequestStatus::Expired), ALL).await.0, [0]);
     assert_eq!(list(&with_status(RequestStatus::Approved), ALL).await.0, [1]);
     assert_eq!(list(&|filter| filter.level = Some(Level::Redacted), ALL).await.0, [4]);
-    assert_eq!(list(&|filter| filter.from = Some(start.plus(Seconds(3))), ALL).await.0, [4, 3]);
-    assert_eq!(list(&|filter| filter.to = Some(start.plus(Seconds(1))), ALL).await.0, [1, 0]);
+    assert_eq!(
+        list(&|filter| filter.from = Some(start.plus(Seconds(3))), ALL).await.0,
+        [4, 3]
+    );
+    assert_eq!(
+        list(&|filter| filter.to = Some(start.plus(Seconds(1))), ALL).await.0,
+        [1, 0]
+    );
     let contains = |text: &'static str| {
         move |filter: &mut DisclosureFilter| filter.requester = Some(RequesterFilter::Contains(text.to_owned()))
     };
     assert_eq!(list(&contains("AUDIT"), ALL).await.0, [3, 2, 1, 0]);
-    assert_eq!(list(&contains("_name%"), ALL).await.0, [4], "LIKE characters stand for themselves");
+    assert_eq!(
+        list(&contains("_name%"), ALL).await.0,
+        [4],
+        "LIKE characters stand for themselves"
+    );
     assert_eq!(list(&contains("%"), ALL).await.0, [4]);
-    assert_eq!(list(&|filter| filter.scope = Scope::Orgs(Vec::new()), ALL).await, (vec![], 0));
-    assert_eq!(list(&|filter| filter.scope = Scope::Orgs(vec![people.org]), ALL).await.1, 5);
+    assert_eq!(
+        list(&|filter| filter.scope = Scope::Orgs(Vec::new()), ALL).await,
+        (vec![], 0)
+    );
+    assert_eq!(
+        list(&|filter| filter.scope = Scope::Orgs(vec![people.org]), ALL)
+            .await
+            .1,
+        5
+    );
     assert_eq!(list(&|filter| filter.target = Some(people.auditor), ALL).await.1, 0);
-    let details = world.store.read().find_disclosure_request(ids[1]).await.unwrap().unwrap();
+    let details = world
+        .store
+        .read()
+        .find_disclosure_request(ids[1])
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(details.active_grant, Some(granted.grant.id));
     assert_eq!(details.target_did, Some(did("owner")));
     assert_eq!(details.decided_by_did, Some(did("owner")));
@@ -421,7 +487,13 @@ async fn ds16_lists_filter_order_and_page(world: &World) {
             grant_status: status,
             ..DisclosureFilter::for_grantee(did(grantee))
         };
-        world.store.read().list_disclosure_grants(&filter, ALL).await.unwrap().total
+        world
+            .store
+            .read()
+            .list_disclosure_grants(&filter, ALL)
+            .await
+            .unwrap()
+            .total
     };
     assert_eq!(granted_to("auditor", Some(GrantStatus::Active)).await, 1);
     assert_eq!(granted_to("owner", None).await, 0);
@@ -443,7 +515,10 @@ async fn ds29_secrets_rest_encrypted_and_are_destroyed(world: &World) {
     };
     let (one, another) = (secret(first.id).await.unwrap(), secret(second.id).await.unwrap());
     assert_ne!(one.expose(), another.expose());
-    let plain = world.rows("SELECT count(*) AS n FROM disclosure_grants WHERE length(secret) = 60", "n");
+    let plain = world.rows(
+        "SELECT count(*) AS n FROM disclosure_grants WHERE length(secret) = 60",
+        "n",
+    );
     assert_eq!(plain.await, [2]);
 
     let mut tx = world.begin().await;
@@ -474,7 +549,10 @@ async fn ds29_secrets_rest_encrypted_and_are_destroyed(world: &World) {
     let snapshot = world.store.load().await.unwrap();
     assert_eq!(snapshot.disclosures().count(), 0);
     let rows = grants(world).await;
-    assert!(rows.len() == 2 && rows.iter().all(|row| !row.grant.has_secret), "the rows stay");
+    assert!(
+        rows.len() == 2 && rows.iter().all(|row| !row.grant.has_secret),
+        "the rows stay"
+    );
     assert!(!has_work().await);
 }
 
@@ -508,7 +586,11 @@ async fn ds5_ds8_requests_that_break_a_rule_are_refused(world: &World) {
     let people = people(world).await;
     let cases: &[(Change, u16, &str)] = &[
         (|new, _| new.reason = " ".into(), 400, "reason is required"),
-        (|new, _| new.reason = "é".repeat(2001), 400, "reason must have at most 2000 characters"),
+        (
+            |new, _| new.reason = "é".repeat(2001),
+            400,
+            "reason must have at most 2000 characters",
+        ),
         (
             |new, _| new.legal_basis = Some("é".repeat(256)),
             400,
@@ -519,14 +601,26 @@ async fn ds5_ds8_requests_that_break_a_rule_are_refused(world: &World) {
             400,
             "legal_basis is required for full disclosure",
         ),
-        (|new, _| new.expires_in_hours = Some(-1), 400, "expires_in_hours must be between 0 and 8760"),
+        (
+            |new, _| new.expires_in_hours = Some(-1),
+            400,
+            "expires_in_hours must be between 0 and 8760",
+        ),
         (
             |new, _| new.target = UserId::fixed(5),
             403,
             "access denied to target resource",
         ),
-        (|new, people| new.target = people.auditor, 403, "access denied to target resource"),
-        (|new, _| new.org = OrgId::fixed(5), 403, "access denied to target resource"),
+        (
+            |new, people| new.target = people.auditor,
+            403,
+            "access denied to target resource",
+        ),
+        (
+            |new, _| new.org = OrgId::fixed(5),
+            403,
+            "access denied to target resource",
+        ),
         (
             |new, _| new.requester = Some(UserId::fixed(5)),
             400,
@@ -561,7 +655,10 @@ async fn ds5_ds8_requests_that_break_a_rule_are_refused(world: &World) {
         change(&mut new, &people);
         let mut tx = world.begin().await;
         let error = tx.create_disclosure_request(new).await.unwrap_err();
-        assert_eq!((error.http_status(), error.to_string().as_str()), (Some(*status), *text));
+        assert_eq!(
+            (error.http_status(), error.to_string().as_str()),
+            (Some(*status), *text)
+        );
         tx.rollback().await.unwrap();
     }
     let accepted: &[Change] = &[
@@ -584,7 +681,9 @@ async fn ds5_ds8_requests_that_break_a_rule_are_refused(world: &World) {
     }
     // A request without requester: nobody can use its grant.
     let id = people.pending(world, |new| new.requester_did = None).await;
-    let granted = approve(world, id, people.owner, &DisclosureApproval::default()).await.unwrap();
+    let granted = approve(world, id, people.owner, &DisclosureApproval::default())
+        .await
+        .unwrap();
     assert_eq!(granted.grant.grantee, None);
     assert_eq!(world.store.load().await.unwrap().disclosures().count(), 0);
 }
@@ -597,7 +696,9 @@ async fn ds8_the_501st_active_grant_of_a_grantee_is_refused(world: &World) {
     let mut last = None;
     for _ in 0..500 {
         let request = tx.create_disclosure_request(people.request()).await.unwrap();
-        let granted = tx.approve_disclosure(request.id, people.owner, &approval, limits, &cipher()).await;
+        let granted = tx
+            .approve_disclosure(request.id, people.owner, &approval, limits, &cipher())
+            .await;
         last = Some(granted.unwrap());
     }
     let request = tx.create_disclosure_request(people.request()).await.unwrap();
@@ -642,11 +743,15 @@ async fn ds39_events_are_reads_and_transitions_in_order(world: &World) {
     writer.seal().await;
     world.clock.pass(10);
     let mut tx = world.begin().await;
-    tx.revoke_disclosure(granted.request.id, people.owner, None).await.unwrap();
+    tx.revoke_disclosure(granted.request.id, people.owner, None)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let events = async |paging: Paging| {
         let (request, grant) = (granted.request.id, granted.grant.id);
-        let page = writer.audit.list_disclosure_events(&world.store, request, grant, paging);
+        let page = writer
+            .audit
+            .list_disclosure_events(&world.store, request, grant, paging);
         let page = page.await.unwrap();
         assert_eq!(page.total, 6);
         page.rows
@@ -688,7 +793,11 @@ async fn ds39_requests_outlive_their_users_and_organization(world: &World) {
         let page = world.store.read();
         let filter = DisclosureFilter::all(Scope::All);
         let page = page.list_disclosure_requests(&filter, ALL).await.unwrap();
-        let mut statuses: Vec<_> = page.rows.iter().map(|details| details.request.status.as_str()).collect();
+        let mut statuses: Vec<_> = page
+            .rows
+            .iter()
+            .map(|details| details.request.status.as_str())
+            .collect();
         statuses.sort_unstable();
         statuses
     };
@@ -699,16 +808,34 @@ async fn ds39_requests_outlive_their_users_and_organization(world: &World) {
     tx.commit().await.unwrap();
     assert_eq!(rows().await, ["expired", "revoked"], "of the grantee");
     let snapshot = world.store.load().await.unwrap();
-    assert!(!snapshot.find_disclosure(granted.grant.id).unwrap().is_active(world.clock.now()));
-    assert_eq!(grants(world).await[0].grant.revoked_reason.as_deref(), Some("user deleted"));
+    assert!(
+        !snapshot
+            .find_disclosure(granted.grant.id)
+            .unwrap()
+            .is_active(world.clock.now())
+    );
+    assert_eq!(
+        grants(world).await[0].grant.revoked_reason.as_deref(),
+        Some("user deleted")
+    );
 
     people.pending(world, |_| {}).await;
     people.approved(world).await;
     let mut tx = world.begin().await;
     tx.delete_user(people.owner).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(rows().await, ["expired", "expired", "revoked", "revoked"], "of the owner");
-    let details = world.store.read().find_disclosure_request(granted.request.id).await.unwrap().unwrap();
+    assert_eq!(
+        rows().await,
+        ["expired", "expired", "revoked", "revoked"],
+        "of the owner"
+    );
+    let details = world
+        .store
+        .read()
+        .find_disclosure_request(granted.request.id)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((details.target_did, details.active_grant), (None, None));
 
     let mut tx = world.begin().await;
@@ -742,7 +869,12 @@ async fn r1_a_scope_that_cannot_be_parsed_covers_nothing(world: &World) {
     let people = people(world).await;
     let granted = people.approved(world).await;
     let scope = async || {
-        let stored = world.store.read().find_disclosure_grant(granted.grant.id).await.unwrap();
+        let stored = world
+            .store
+            .read()
+            .find_disclosure_grant(granted.grant.id)
+            .await
+            .unwrap();
         let stored = stored.unwrap().grant.scope;
         let snapshot = world.store.load().await.unwrap();
         assert_eq!(snapshot.find_disclosure(granted.grant.id).unwrap().scope, stored);

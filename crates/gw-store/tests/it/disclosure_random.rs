@@ -324,15 +324,24 @@ impl Model {
             let details = details.unwrap();
             assert_eq!(details.request.status, request.status(now), "{request:?}");
             let grant = grants.rows.iter().find(|row| row.request.id == request.id);
-            assert_eq!(grant.map(|row| row.grant.id), request.grant.as_ref().map(|grant| grant.id));
+            assert_eq!(
+                grant.map(|row| row.grant.id),
+                request.grant.as_ref().map(|grant| grant.id)
+            );
             if let (Some(row), Some(grant)) = (grant, &request.grant) {
                 assert_eq!(row.grant.status_at(now), grant.status(now), "{grant:?}");
                 assert_eq!(row.grant.has_secret, grant.has_secret);
-                assert_eq!((row.grant.revoked_at, row.grant.expires_at), (grant.revoked_at, grant.expires_at));
+                assert_eq!(
+                    (row.grant.revoked_at, row.grant.expires_at),
+                    (grant.revoked_at, grant.expires_at)
+                );
             }
         }
         // Never two grants of one request.
-        assert_eq!(grants.total, expected.iter().filter(|request| request.grant.is_some()).count() as u64);
+        assert_eq!(
+            grants.total,
+            expected.iter().filter(|request| request.grant.is_some()).count() as u64
+        );
         for status in RequestStatus::ALL {
             let filter = DisclosureFilter {
                 request_status: Some(status),
@@ -355,7 +364,10 @@ impl Model {
         for grant in with_secret {
             let row = snapshot.find_disclosure(grant.id).unwrap();
             assert_eq!(row.is_active(now), grant.status(now) == GrantStatus::Active);
-            assert_eq!(gw_policy::disclosure::scope::level_text(row.scope.level), LEVELS[grant.level]);
+            assert_eq!(
+                gw_policy::disclosure::scope::level_text(row.scope.level),
+                LEVELS[grant.level]
+            );
         }
     }
 }
@@ -387,7 +399,10 @@ async fn run(world: &World, steps: &[Step]) {
     assert!(elsewhere.catch_up_to(loaded.epoch()).await);
     assert!(elsewhere.pin().snapshot.same_rows(&loaded), "another instance follows");
     let approved = model.requests.iter().filter(|request| request.grant.is_some()).count();
-    assert!(approved * 10 >= model.requests.len(), "only {approved} approvals meant anything");
+    assert!(
+        approved * 10 >= model.requests.len(),
+        "only {approved} approvals meant anything"
+    );
 }
 
 fn cases() -> Vec<Vec<Step>> {

@@ -225,9 +225,9 @@ impl Viewer<'_> {
         for address in self.user().scope_candidates() {
             let blocks = |holds: &dyn Fn(Moment) -> bool| blocks_where(snapshot, address, holds);
             if !address.is_zero() && !self.owns(address) {
-                scope
-                    .visible
-                    .extend(blocks(&|moment| self.is_visible_address(address, moment, Level::Redacted)));
+                scope.visible.extend(blocks(&|moment| {
+                    self.is_visible_address(address, moment, Level::Redacted)
+                }));
             }
             scope.disclosed.extend(self.disclosed_rows(address));
             scope
@@ -253,7 +253,9 @@ impl Viewer<'_> {
         let mut limits: BTreeSet<RowLimits> = self.user().limits_on(address).collect();
         if let Some(impersonator) = self.impersonator() {
             let others: Vec<RowLimits> = impersonator.limits_on(address).collect();
-            let both = limits.iter().flat_map(|own| others.iter().filter_map(|other| own.intersect(other)));
+            let both = limits
+                .iter()
+                .flat_map(|own| others.iter().filter_map(|other| own.intersect(other)));
             limits = both.collect();
         }
         let limits = without_covered(limits);
@@ -261,7 +263,9 @@ impl Viewer<'_> {
             return Vec::new();
         }
         let (user, limits) = (self.user(), &limits);
-        let targets = blocks_where(user.snapshot, address, |moment| user.is_registered_as_now(address, moment));
+        let targets = blocks_where(user.snapshot, address, |moment| {
+            user.is_registered_as_now(address, moment)
+        });
         let rows = targets.into_iter().flat_map(|target| {
             limits.iter().map(move |limits| DisclosedRows {
                 target,

@@ -161,9 +161,6 @@ impl Viewer<'_> {
                         .any(|address| self.is_administered_side(address, sides.moment))
             }
         };
-        survives
-            || sides
-                .iter()
-                .any(|address| self.is_disclosed_side(address, &row, least))
+        survives || sides.iter().any(|address| self.is_disclosed_side(address, &row, least))
     }
 }

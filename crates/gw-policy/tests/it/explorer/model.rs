@@ -146,9 +146,7 @@ impl Knowledge<'_> {
     pub(super) fn lists(self, tx: &Tx) -> bool {
         let sides: Vec<&str> = std::iter::once(tx.from).chain(tx.to).collect();
         let counts = |name: &str| {
-            name == "zero"
-                || self.is_full(name, tx.block)
-                || self.disclosed_in(name, tx.block, &sides).is_some()
+            name == "zero" || self.is_full(name, tx.block) || self.disclosed_in(name, tx.block, &sides).is_some()
         };
         !tx.convicted && (self.is_participant(tx) || self.is_shared(tx) || counts(tx.from) || tx.to.is_some_and(counts))
     }
