@@ -585,15 +585,15 @@ pub(crate) fn scope_column(scope: &DisclosureScope) -> Result<Value, StoreError>
 
 /// Reads a scope. One that cannot be parsed covers nothing: a restriction of a later version must not be lost.
 pub(crate) fn disclosure_scope(level: &str, column: Value) -> DisclosureScope {
-    serde_json::from_value(column).map_or_else(
-        |_| DisclosureScope::nothing(),
-        |column: ScopeColumn| DisclosureScope {
-            level: stored_level(level),
-            dates: column.dates.map(|(start, end)| (at(start), at(end))),
-            addresses: column.addresses,
-            methods: column.methods,
-        },
-    )
+    // A list would parse, too: as the members in their order.
+    let column = Some(column).filter(Value::is_object);
+    let column = column.and_then(|column| serde_json::from_value::<ScopeColumn>(column).ok());
+    column.map_or_else(DisclosureScope::nothing, |column| DisclosureScope {
+        level: stored_level(level),
+        dates: column.dates.map(|(start, end)| (at(start), at(end))),
+        addresses: column.addresses,
+        methods: column.methods,
+    })
 }
 
 /// Reads the encrypted secret of a grant; `None` if it has another length.

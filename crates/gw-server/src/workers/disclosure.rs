@@ -109,3 +109,120 @@ fn log_failure(step: Result<(), StoreError>) -> bool {
     }
     step.is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gw_policy::disclosure::{GrantLimits, RequestStatus, ScopeInput};
+    use gw_store::{
+        read::{DisclosureFilter, Paging, Scope},
+        record::{AccessInput, DisclosureApproval, NewDisclosureRequest, NewGroup},
+    };
+    use gw_testkit::Fixture;
+    use gw_types::Secret;
+
+    fn cipher(digits: &str) -> KeyCipher {
+        KeyCipher::new(&Secret::new(digits.repeat(32))).unwrap()
+    }
+
+    /// A pending request that ends in an hour, and a grant for a day.
+    async fn disclosed(fixture: &Fixture) {
+        let org = fixture.create_org("bank").await;
+        let group = |name: &str| NewGroup::plain(org, name, name);
+        let owner = fixture.create_user("owner", group("one"), AccessInput::default()).await;
+        let grantee = fixture
+            .create_user("grantee", group("two"), AccessInput::default())
+            .await;
+        let request = |hours| NewDisclosureRequest {
+            requester: Some(grantee.id),
+            requester_did: None,
+            target: owner.id,
+            org,
+            scope: ScopeInput::default(),
+            reason: "audit".to_owned(),
+            legal_basis: None,
+            expires_in_hours: Some(hours),
+            requires_legal_basis_for_full: false,
+        };
+        fixture
+            .change(async |tx| {
+                tx.create_disclosure_request(request(1)).await.unwrap();
+                let id = tx.create_disclosure_request(request(0)).await.unwrap().id;
+                let (approval, limits) = (DisclosureApproval::default(), GrantLimits::default());
+                let granted = tx.approve_disclosure(id, owner.id, &approval, limits, &cipher("11"));
+                granted.await.unwrap();
+            })
+            .await;
+    }
+
+    fn sweeper(fixture: &Fixture, cipher: KeyCipher) -> DisclosureSweeper {
+        DisclosureSweeper {
+            store: fixture.store.clone(),
+            feed: fixture.feed.clone(),
+            cipher: Arc::new(cipher),
+            secret_retention: Seconds(30 * 86_400),
+        }
+    }
+
+    /// Section 3, rule 29: the sweeper records ends, and destroys a secret 30 days after the end of its grant. Then the
+    /// grant leaves the snapshot.
+    #[tokio::test]
+    async fn ds29_the_sweeper_records_ends_and_destroys_secrets() {
+        let fixture = Fixture::start().await;
+        disclosed(&fixture).await;
+        let sweeper = sweeper(&fixture, cipher("11"));
+        let stored = async || {
+            let filter = DisclosureFilter::all(Scope::All);
+            let paging = Paging { limit: 10, offset: 0 };
+            let page = fixture
+                .store
+                .read()
+                .list_disclosure_requests(&filter, paging)
+                .await
+                .unwrap();
+            page.rows
+                .iter()
+                .filter(|row| row.request.status == RequestStatus::Expired)
+                .count()
+        };
+        let before = fixture.feed.epoch();
+        sweeper.sweep().await.unwrap();
+        assert_eq!(fixture.feed.epoch(), before, "nothing has ended, so nothing is written");
+        fixture.clock.pass(86_400);
+        sweeper.sweep().await.unwrap();
+        assert_eq!(stored().await, 1);
+        assert!(
+            !fixture
+                .store
+                .read()
+                .has_overdue_disclosures(sweeper.secret_retention)
+                .await
+                .unwrap()
+        );
+        assert_eq!(fixture.feed.pin().snapshot.disclosures().count(), 1);
+        fixture.clock.pass(30 * 86_400 - 1);
+        sweeper.sweep().await.unwrap();
+        assert_eq!(fixture.feed.pin().snapshot.disclosures().count(), 1);
+        fixture.clock.pass(1);
+        sweeper.sweep().await.unwrap();
+        assert_eq!(fixture.feed.pin().snapshot.disclosures().count(), 0);
+    }
+
+    /// Rule 29: after a rotation the secrets open with the new key alone; without the previous key they stay as they
+    /// are.
+    #[tokio::test]
+    async fn ds29_the_sweeper_encrypts_secrets_anew_after_a_rotation() {
+        let fixture = Fixture::start().await;
+        disclosed(&fixture).await;
+        let opens = |cipher: &KeyCipher| {
+            let pinned = fixture.feed.pin();
+            let grant = pinned.snapshot.disclosures().next().unwrap();
+            cipher.open_grant_secret(grant.id, &grant.secret).is_ok()
+        };
+        sweeper(&fixture, cipher("22")).renew().await.unwrap();
+        assert!(opens(&cipher("11")) && !opens(&cipher("22")));
+        let rotated = cipher("22").with_previous(&Secret::new("11".repeat(32))).unwrap();
+        sweeper(&fixture, rotated).renew().await.unwrap();
+        assert!(opens(&cipher("22")) && !opens(&cipher("11")));
+    }
+}

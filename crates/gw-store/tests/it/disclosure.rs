@@ -204,7 +204,7 @@ async fn ds10_two_approvals_at_once_give_one_grant(world: &World) {
 /// Returns an id as the engine writes it.
 fn literal(world: &World, id: u128) -> String {
     match world.engine {
-        "sqlite" => format!("'{}'", uuid::Uuid::from_u128(id)),
+        "sqlite" => format!("x'{id:032x}'"),
         _ => format!("'{}'::uuid", uuid::Uuid::from_u128(id)),
     }
 }
