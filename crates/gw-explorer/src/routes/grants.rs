@@ -53,7 +53,6 @@ pub(crate) struct GrantTransactionsQuery {
     before: Option<String>,
     /// The `next_cursor` of the page before.
     #[param(required = false)]
-    #[expect(dead_code, reason = "the extractor of the list reads it")]
     cursor: Option<String>,
 }
 
