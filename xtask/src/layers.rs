@@ -37,6 +37,7 @@ const FEATURES: &[&str] = &[
     "gw-identity",
     "gw-rpc",
     "gw-admin",
+    "gw-disclosure",
     "gw-indexer",
     "gw-explorer",
     "gw-explorer-backend",

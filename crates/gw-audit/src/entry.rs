@@ -48,6 +48,7 @@ impl EncodedRecord {
             Record::Access(record) => record.write(out),
             Record::Admin(entry) => entry.write(out),
             Record::Security(event) => event.write(out),
+            Record::Disclosure(read) => read.write(out),
             Record::SendIntent(intent) => intent.write(out),
             Record::SendOutcome(outcome) => outcome.write(out),
         };
@@ -303,6 +304,7 @@ impl Entry {
             Kind::Access => Content::Record(Record::Access(Fields::read(input)?)),
             Kind::Admin => Content::Record(Record::Admin(Fields::read(input)?)),
             Kind::Security => Content::Record(Record::Security(Fields::read(input)?)),
+            Kind::Disclosure => Content::Record(Record::Disclosure(Fields::read(input)?)),
             Kind::SendIntent => Content::Record(Record::SendIntent(Fields::read(input)?)),
             Kind::SendOutcome => Content::Record(Record::SendOutcome(Fields::read(input)?)),
         };

@@ -8,11 +8,12 @@ use crate::cbor::{CborError, MapReader, MapWriter, Reader, Writer};
 use crate::entry_error::EntryError;
 use crate::genesis::Genesis;
 use crate::record::{
-    AccessRecord, Action, AdminEntry, AuthMethod, MatchedVia, OutboxFault, Outcome, ResourceType, SecurityEvent,
-    SecurityKind, SendIntent, SendOutcome, TraceKind,
+    AccessRecord, Action, AdminEntry, AuthMethod, DisclosureAction, DisclosureData, DisclosureRead, MatchedVia,
+    OutboxFault, Outcome, ResourceType, SecurityEvent, SecurityKind, SendIntent, SendOutcome, TraceKind,
 };
 use gw_types::{
-    Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, PersonalUrlId, SessionId, UserId,
+    Address, B256, Claim, Claims, DenyReason, DisclosureGrantId, Entropy, Epoch, ExternalId, OrgId, PersonalUrlId,
+    SessionId, Timestamp, UserId,
 };
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -98,6 +99,22 @@ fields! {
         plain session_id,
         personal external_id,
         plain correlation_id,
+    }
+    DisclosureRead {
+        org org_id,
+        plain data,
+        plain last,
+        plain first,
+        plain action,
+        plain methods,
+        plain grant_id,
+        plain owner_id,
+        personal addresses,
+        plain viewer_id,
+        personal ip_address,
+        plain record_count,
+        plain correlation_id,
+        personal viewer_external_id,
     }
     SendIntent {
         org org_id,
@@ -502,7 +519,16 @@ macro_rules! uuids {
     )*};
 }
 
-uuids!(UserId SessionId PersonalUrlId crate::ShardId crate::StoreId);
+uuids!(UserId SessionId PersonalUrlId DisclosureGrantId crate::ShardId crate::StoreId);
+
+impl Value for Timestamp {
+    fn put(&self, to: &mut Writer<'_>) {
+        to.int(self.micros());
+    }
+    fn take(from: &mut Reader<'_>) -> Result<Self, EntryError> {
+        Ok(Self::from_micros(from.int()?))
+    }
+}
 
 impl Value for B256 {
     fn put(&self, to: &mut Writer<'_>) {
@@ -526,7 +552,7 @@ macro_rules! coded {
     )*};
 }
 
-coded!(Action AuthMethod MatchedVia Outcome OutboxFault ResourceType SecurityKind TraceKind);
+coded!(Action AuthMethod DisclosureAction DisclosureData MatchedVia Outcome OutboxFault ResourceType SecurityKind TraceKind);
 
 impl Value for DenyReason {
     fn put(&self, to: &mut Writer<'_>) {

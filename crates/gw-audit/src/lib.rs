@@ -47,6 +47,7 @@ pub use heads::{
 };
 pub use ids::{JournalStart, ShardId, StoreId};
 pub use record::{
-    AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
-    SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
+    AccessRecord, Action, AdminEntry, AuthMethod, DisclosureAction, DisclosureData, DisclosureRead, Kind, MatchedVia,
+    OutboxFault, Outcome, Record, ResourceType, SUPER_ADMIN, SYSTEM_DISCLOSURE, SYSTEM_RETENTION, SecurityEvent,
+    SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
 };

@@ -56,6 +56,10 @@ kinds! {
     SpentCode = "spent", 86_400 s, 1_000_000;
     /// States of pending directory logins (DS-2).
     DirectoryState = "directory", 600 s, 10_000;
+    /// Tokens of grantees for reports of a grant, by their hash (spec/50 rule 38).
+    DisclosureToken = "disclosure", 3_600 s, 100_000;
+    /// Reports under a grant, by grant and type (spec/50 rule 33).
+    DisclosureReport = "report", 86_400 s, 10_000;
 }
 
 kinds! {

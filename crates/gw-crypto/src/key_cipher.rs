@@ -1,19 +1,24 @@
 //! Upstream keys of groups at rest: AES-256-GCM with the group as associated data, marked `encv2:` (spec/20 G1, spec/80
-//! section 6).
+//! section 6). Secrets of grants of disclosure at rest: the same cipher with the grant as associated data (spec/50 rule
+//! 29).
 
 use aes_gcm::{
     Aes256Gcm, Key, KeyInit, Nonce,
     aead::{Aead, Payload},
 };
-use gw_types::{Entropy, GroupId, Secret};
+use gw_types::{DisclosureGrantId, Entropy, GrantSecret, GroupId, SealedGrantSecret, Secret};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
 const MARK: &str = "encv2:";
 /// Without associated data: such a key would open for any group. It is read, and renewed at the next change of its
 /// group.
 const UNBOUND_MARK: &str = "encv1:";
 const NONCE: usize = 12;
+/// Precedes the grant's id in the associated data of a grant's secret. The associated data of a group's key is the 16
+/// bytes of its id, so no value opens as one of the other kind.
+const GRANT: &[u8] = b"disclosure grant ";
 
 /// Encrypts and decrypts upstream keys.
 pub struct KeyCipher {
@@ -22,7 +27,7 @@ pub struct KeyCipher {
     digests: Hmac<Sha256>,
 }
 
-/// Why a key cannot be used.
+/// Why a key or a secret cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyCipherError {
     /// The configured key is not 32 bytes of hex.
@@ -131,6 +136,67 @@ impl KeyCipher {
         self.seal(group, self.open(group, stored)?.expose(), entropy).map(Some)
     }
 
+    /// Encrypts the secret of `grant`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if the cipher fails, which it does not for 32 bytes.
+    pub fn seal_grant_secret(
+        &self,
+        grant: DisclosureGrantId,
+        secret: &GrantSecret,
+        entropy: &dyn Entropy,
+    ) -> Result<SealedGrantSecret, KeyCipherError> {
+        let mut nonce = [0u8; NONCE];
+        entropy.fill(&mut nonce);
+        let payload = Payload {
+            msg: secret.expose(),
+            aad: &grant_aad(grant),
+        };
+        let sealed = self.cipher.encrypt(&Nonce::from(nonce), payload);
+        let bytes = [nonce.as_slice(), &sealed.map_err(|_| KeyCipherError::Stored)?].concat();
+        bytes
+            .try_into()
+            .map(SealedGrantSecret)
+            .map_err(|_| KeyCipherError::Stored)
+    }
+
+    /// Decrypts the stored secret of `grant`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if it was encrypted with another key or for another grant, or was changed.
+    pub fn open_grant_secret(
+        &self,
+        grant: DisclosureGrantId,
+        stored: &SealedGrantSecret,
+    ) -> Result<GrantSecret, KeyCipherError> {
+        decrypt_grant_secret(&self.cipher, grant, stored).or_else(|error| match &self.previous {
+            Some(previous) => decrypt_grant_secret(previous, grant, stored),
+            None => Err(error),
+        })
+    }
+
+    /// Whether the stored secret of `grant` needs the previous encryption key.
+    pub fn is_outdated_grant_secret(&self, grant: DisclosureGrantId, stored: &SealedGrantSecret) -> bool {
+        decrypt_grant_secret(&self.cipher, grant, stored).is_err() && self.open_grant_secret(grant, stored).is_ok()
+    }
+
+    /// The stored secret of `grant` encrypted anew, if it needs the previous encryption key.
+    ///
+    /// # Errors
+    /// As [`KeyCipher::open_grant_secret`].
+    pub fn renewed_grant_secret(
+        &self,
+        grant: DisclosureGrantId,
+        stored: &SealedGrantSecret,
+        entropy: &dyn Entropy,
+    ) -> Result<Option<SealedGrantSecret>, KeyCipherError> {
+        if decrypt_grant_secret(&self.cipher, grant, stored).is_ok() {
+            return Ok(None);
+        }
+        let secret = self.open_grant_secret(grant, stored)?;
+        self.seal_grant_secret(grant, &secret, entropy).map(Some)
+    }
+
     /// The last four characters, if the key is long enough that they tell nothing.
     pub fn hint(&self, group: GroupId, stored: &Secret) -> Option<String> {
         let key = self.open(group, stored).ok()?;
@@ -148,6 +214,29 @@ fn bytes(key: &Secret) -> Result<[u8; 32], KeyCipherError> {
 
 fn cipher(key: [u8; 32]) -> Box<Aes256Gcm> {
     Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(key)))
+}
+
+fn grant_aad(grant: DisclosureGrantId) -> Vec<u8> {
+    [GRANT, grant.0.as_bytes()].concat()
+}
+
+fn decrypt_grant_secret(
+    cipher: &Aes256Gcm,
+    grant: DisclosureGrantId,
+    stored: &SealedGrantSecret,
+) -> Result<GrantSecret, KeyCipherError> {
+    let (nonce, sealed) = stored.0.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
+    let payload = Payload {
+        msg: sealed,
+        aad: &grant_aad(grant),
+    };
+    let opened = Zeroizing::new(
+        cipher
+            .decrypt(&Nonce::from(*nonce), payload)
+            .map_err(|_| KeyCipherError::Stored)?,
+    );
+    let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| KeyCipherError::Stored)?;
+    Ok(GrantSecret::new(bytes))
 }
 
 fn decrypt(cipher: &Aes256Gcm, group: GroupId, stored: &Secret) -> Result<Secret, KeyCipherError> {
@@ -254,5 +343,36 @@ mod tests {
             third.open(GROUP, &stored).is_err() && !third.is_outdated(GROUP, &stored),
             "two keys back"
         );
+    }
+
+    /// Copied to the row of another grant, a secret does not open; no group's key opens as a secret.
+    #[test]
+    fn ds29_a_secret_is_bound_to_its_grant_and_renewed_under_a_new_key() {
+        let key = |digits: &str| Secret::new(digits.repeat(32));
+        let old = KeyCipher::new(&key("11")).unwrap();
+        let (grant, other) = (DisclosureGrantId::fixed(1), DisclosureGrantId::fixed(2));
+        let stored = old
+            .seal_grant_secret(grant, &GrantSecret::new([9; 32]), &FixedEntropy(7))
+            .unwrap();
+        assert_eq!(old.open_grant_secret(grant, &stored).unwrap().expose(), &[9; 32]);
+        assert!(!stored.0.windows(8).any(|bytes| bytes == [9; 8]));
+        assert!(old.open_grant_secret(other, &stored).is_err());
+        let as_key = Secret::new(format!("{MARK}{}", hex::encode(stored.0)));
+        assert!(old.open(GroupId(grant.0), &as_key).is_err());
+        assert_eq!(old.renewed_grant_secret(grant, &stored, &FixedEntropy(7)), Ok(None));
+        let mut altered = stored;
+        altered.0[20] ^= 1;
+        assert!(old.open_grant_secret(grant, &altered).is_err());
+
+        let new = KeyCipher::new(&key("22")).unwrap().with_previous(&key("11")).unwrap();
+        let renewed = new
+            .renewed_grant_secret(grant, &stored, &FixedEntropy(8))
+            .unwrap()
+            .unwrap();
+        let only_new = KeyCipher::new(&key("22")).unwrap();
+        assert_eq!(only_new.open_grant_secret(grant, &renewed).unwrap().expose(), &[9; 32]);
+        assert!(only_new.renewed_grant_secret(grant, &stored, &FixedEntropy(8)).is_err());
+        assert!(new.is_outdated_grant_secret(grant, &stored) && !new.is_outdated_grant_secret(grant, &renewed));
+        assert!(new.renewed_grant_secret(other, &stored, &FixedEntropy(8)).is_err());
     }
 }

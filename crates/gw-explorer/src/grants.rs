@@ -1,74 +1,116 @@
 //! Grants of disclosure, as their grantees see them. The disclosure feature provides them.
 
-use gw_policy::Snapshot;
-use gw_types::{Address, DisclosureGrantId, Level, Timestamp, UserId};
-use std::ops::Range;
+use gw_audit::DisclosureRead;
+use gw_policy::{
+    Snapshot,
+    disclosure::GrantAliases,
+    snapshot::{DisclosureGrant, User},
+};
+use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 /// Grants of disclosure (spec/40 section 4, spec/50).
 pub trait Grants: Send + Sync + std::fmt::Debug {
-    /// A grant to this user by the policy of this snapshot, whether it is in force or not. `None` if there is no such
-    /// grant, or if another user is its grantee: both get the same answer.
-    fn find(&self, snapshot: &Snapshot, grantee: UserId, grant: DisclosureGrantId) -> Option<Grant>;
+    /// A grant that this person may use at `now`, by the policy of this snapshot.
+    ///
+    /// # Errors
+    /// [`GrantRefusal`] if the person has no such grant, or it has ended.
+    fn find(
+        &self,
+        snapshot: &Snapshot,
+        grantee: &ExternalId,
+        grant: DisclosureGrantId,
+        now: Timestamp,
+    ) -> Result<Grant, GrantRefusal>;
+
+    /// The grants that this person may use at `now`, the newest first.
+    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant>;
+
+    /// A page of the owner's calls that the grant covers, the newest first.
+    fn activity<'a>(&'a self, grant: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage>;
+
+    /// Journals reads under grants, and waits until they are on disk. The answer leaves afterwards (spec/50 rule 39).
+    fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()>;
 }
+
+/// A grant that its grantee may use.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// The grant.
+    pub grant: Arc<DisclosureGrant>,
+    /// The owner.
+    pub owner: Arc<User>,
+    /// The names of addresses under it.
+    pub names: GrantAliases,
+    /// The addresses that it discloses now.
+    pub addresses: Vec<Address>,
+}
+
+/// Why a grantee may not use a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantRefusal {
+    /// There is no such grant, or another person is its grantee: both get the same answer.
+    Unknown,
+    /// It was revoked. Only the grantee is told.
+    Revoked,
+    /// It has expired. Only the grantee is told.
+    Expired,
+    /// It cannot be used because of a fault, which is logged.
+    Fault,
+}
+
+/// A page of the owner's calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ActivityPage {
+    /// The calls.
+    pub calls: Vec<ActivityCall>,
+    /// The number of all calls that the grant covers.
+    pub total: u64,
+}
+
+/// A call of the owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivityCall {
+    /// The JSON-RPC method.
+    pub method: String,
+    /// The status that the owner was told.
+    pub status_code: u16,
+    /// When it was made.
+    pub time: Timestamp,
+}
+
+/// Why a read under a grant failed. The cause is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantFault {
+    /// The journal takes no record, so nothing may be shown.
+    Unrecorded,
+    /// The audit store cannot be reached.
+    Unavailable,
+    /// The audit store failed.
+    Store,
+}
+
+/// The answer of an operation of [`Grants`].
+pub type GrantFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, GrantFault>> + Send + 'a>>;
 
 /// No grants: there is no disclosure.
 #[derive(Clone, Copy, Debug)]
 pub struct NoGrants;
 
 impl Grants for NoGrants {
-    fn find(&self, _: &Snapshot, _: UserId, _: DisclosureGrantId) -> Option<Grant> {
-        None
+    fn find(&self, _: &Snapshot, _: &ExternalId, _: DisclosureGrantId, _: Timestamp) -> Result<Grant, GrantRefusal> {
+        Err(GrantRefusal::Unknown)
     }
-}
 
-/// A grant of disclosure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// Its id.
-    pub id: DisclosureGrantId,
-    /// Whether it is in force. Only the grantee is told.
-    pub status: GrantStatus,
-    /// The level at which rows are shown.
-    pub level: Level,
-    /// The classes of data (`scope.methods`), such as `transactions`, `activity_logs` and `full_disclosure`.
-    pub methods: Vec<String>,
-    /// The disclosed addresses.
-    pub addresses: Vec<GrantedAddress>,
-    /// The other sides to which rows are limited (`scope.addresses`); `None` for all.
-    pub counterparties: Option<Vec<Address>>,
-    /// The times of the rows that are disclosed (`scope.date_range`); `None` for all.
-    pub row_times: Option<Range<Timestamp>>,
-    /// From when until when the grant is valid.
-    pub validity: Range<Timestamp>,
-}
+    fn list(&self, _: &Snapshot, _: &ExternalId, _: Timestamp) -> Vec<Grant> {
+        Vec::new()
+    }
 
-/// An address that a grant discloses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrantedAddress {
-    /// Its id under the grant, which tells nothing of the address.
-    pub id: String,
-    /// The address.
-    pub address: Address,
-    /// Its alias under the grant.
-    pub pseudonym: Option<String>,
-}
+    fn activity<'a>(&'a self, _: &'a Grant, _: u64, _: u64) -> GrantFuture<'a, ActivityPage> {
+        Box::pin(async { Ok(ActivityPage::default()) })
+    }
 
-/// Whether a grant is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrantStatus {
-    /// It is.
-    Active,
-    /// It was revoked.
-    Revoked,
-    /// It has expired.
-    Expired,
-}
-
-impl Grant {
-    /// Whether the grant discloses this class of data.
-    pub(crate) fn discloses(&self, class: &str) -> bool {
-        self.methods
-            .iter()
-            .any(|method| method == class || method == "full_disclosure")
+    fn record(&self, _: Vec<DisclosureRead>) -> GrantFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
 }

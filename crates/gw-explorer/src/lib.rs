@@ -29,7 +29,7 @@ mod view;
 mod viewer;
 mod wire;
 
-pub use grants::{Grant, GrantStatus, GrantedAddress, Grants, NoGrants};
+pub use grants::{ActivityCall, ActivityPage, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, NoGrants};
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
 pub use reads::ViewerReads;
 pub use selection::SelectionCache;

@@ -176,7 +176,11 @@ impl NumberedQuery {
     }
 }
 
-fn limit(name: &'static str, text: Option<&str>, limits: Limits) -> Result<usize, ExplorerError> {
+/// A number of rows, within its limits.
+///
+/// # Errors
+/// 400 if it is no number.
+pub(crate) fn limit(name: &'static str, text: Option<&str>, limits: Limits) -> Result<usize, ExplorerError> {
     let Some(number) = number(name, text)? else {
         return Ok(limits.default);
     };

@@ -47,6 +47,7 @@ impl Parent {
                 from: transaction.from,
                 to: transaction.to,
                 moment: Moment::Block(self.row.block_number),
+                time: Some(Timestamp::from_secs(self.row.timestamp)),
             },
             created: transaction.created_contract,
             transfers: &self.transfers,

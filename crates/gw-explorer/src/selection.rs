@@ -7,7 +7,7 @@ use crate::index::{IndexVersion, SharedIndex};
 use gw_chain_store::{ChainReader, ChainStoreError};
 use gw_policy::{
     settings::{HiddenTransferMode, PartialRowMode},
-    visibility::explorer::{AddressBlocks, LogScope, ParticipantRows, RowScope, ScopeFingerprint},
+    visibility::explorer::{AddressBlocks, DisclosedRows, LogScope, ParticipantRows, RowScope, ScopeFingerprint},
 };
 use gw_postings::{
     BlockRange, EventLogs, Grant, HiddenTransfers, PartialRows, PostingIndex, RowId, RowSet, Scope, Space,
@@ -126,6 +126,15 @@ impl ViewerScopes {
         }
     }
 
+    /// The scope of the rows that a grant of disclosure covers, without those that are withheld from everybody.
+    pub(crate) fn of_grant(&self, grant: Grant) -> Scope {
+        Scope {
+            grants: vec![grant],
+            withheld: self.rows.withheld.clone(),
+            ..Scope::default()
+        }
+    }
+
     /// K12: whether a transfer can make its transaction survive.
     pub(crate) fn keeps_hidden_transfers(&self) -> bool {
         self.rows.anchor == HiddenTransfers::Keep
@@ -148,9 +157,10 @@ async fn ids(reader: &ChainReader, hashes: &[B256]) -> Result<BTreeSet<RowId>, C
 
 /// The scope of transactions, transfers and frames.
 fn rows_scope(scope: &RowScope, shared: BTreeSet<RowId>, withheld: BTreeSet<RowId>) -> Scope {
-    let grant = |target| Grant {
-        target,
-        counterparties: None,
+    let grant = |rows: &DisclosedRows| Grant {
+        target: visible(&rows.target),
+        times: rows.times,
+        counterparties: rows.counterparties.clone(),
     };
     Scope {
         visible: in_blocks(&scope.visible),
@@ -160,7 +170,7 @@ fn rows_scope(scope: &RowScope, shared: BTreeSet<RowId>, withheld: BTreeSet<RowI
         administered: in_blocks(&scope.administered),
         event_tokens: in_blocks(&scope.event_tokens),
         members: in_all_blocks(&scope.members),
-        grants: in_blocks(&scope.disclosed).into_iter().map(grant).collect(),
+        grants: scope.disclosed.iter().map(grant).collect(),
         shared,
         withheld,
         closed: scope.closed.clone(),

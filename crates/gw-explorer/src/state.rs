@@ -12,7 +12,7 @@ use gw_http::HttpContext;
 use gw_journal::Journal;
 use gw_policy::{PolicySettings, snapshot::VisibleState};
 use gw_store::{Feed, Store};
-use gw_types::{Address, DisclosureGrantId, U256};
+use gw_types::{Address, DisclosureGrantId, Seconds, U256};
 use std::{future::Future, pin::Pin, sync::Arc};
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +41,9 @@ pub struct ExplorerState {
     pub policy_settings: Arc<PolicySettings>,
     /// The grants of disclosure.
     pub grants: Arc<dyn Grants>,
+    /// `DISCLOSURE_TIME_BUCKET_SECONDS`: the times of rows on the page of a grant below Full are rounded down to it,
+    /// and their blocks are not shown; 0 for exact times.
+    pub grant_time_bucket: Seconds,
     /// The aliases of addresses under grants of disclosure.
     pub aliases: Arc<dyn Aliases>,
     /// Balances that the indexer did not read.

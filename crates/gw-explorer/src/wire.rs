@@ -447,6 +447,79 @@ pub(crate) struct ResolveAddressResponse {
     pub(crate) scope_methods: Vec<String>,
 }
 
+/// The transactions of an address under a grant of disclosure.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct GrantTransactionsResponse {
+    pub(crate) transactions: Vec<GrantTransaction>,
+    /// `full`, `pseudonymous` or `redacted`.
+    pub(crate) disclosure_level: &'static str,
+    /// What each name in the rows stands for, at the level `pseudonymous`: `disclosed`, `external` or `mine`.
+    pub(crate) address_labels: BTreeMap<String, &'static str>,
+    /// The `cursor` of the next page. Left out on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A transaction of an address under a grant of disclosure.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct GrantTransaction {
+    /// The hash; only at the level `full`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tx_hash: Option<String>,
+    /// The sender: its address, its name under the grant, or `[PRIVATE]`.
+    pub(crate) from: String,
+    /// The receiver; left out for a deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    /// The value in wei; `hidden` below the level `full`.
+    pub(crate) value: String,
+    /// `in`, `out` or `self`.
+    pub(crate) direction: &'static str,
+    /// 1 if it succeeded, else 0.
+    pub(crate) status: u8,
+    pub(crate) gas_used: u64,
+    /// 0 if the gateway rounds times.
+    pub(crate) block_number: u64,
+    /// Seconds since 1970.
+    pub(crate) block_timestamp: i64,
+}
+
+/// The calls of the owner of the addresses under a grant of disclosure.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct GrantActivityLogsResponse {
+    pub(crate) logs: Vec<GrantActivityLogEntry>,
+    /// The number of all calls that the grant covers.
+    pub(crate) total: u64,
+    pub(crate) limit: u64,
+    pub(crate) offset: u64,
+}
+
+/// A call of the owner.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct GrantActivityLogEntry {
+    /// The JSON-RPC method.
+    pub(crate) method: String,
+    /// The status that the owner was told.
+    pub(crate) status_code: u16,
+    /// RFC 3339.
+    pub(crate) timestamp: String,
+}
+
+/// An address that somebody disclosed to the viewer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct DisclosedAddress {
+    /// The address, its alias under the grant, or `[PRIVATE]`.
+    pub(crate) address: String,
+    /// Its id under the grant, for the pages of the grant.
+    pub(crate) address_id: String,
+    pub(crate) owner_did: String,
+    pub(crate) grant_id: String,
+    /// `full`, `pseudonymous` or `redacted`.
+    pub(crate) disclosure_level: &'static str,
+    /// RFC 3339.
+    pub(crate) expires_at: String,
+}
+
 /// An uploaded ABI was stored.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ExplorerABIUpdateResponse {
@@ -473,12 +546,12 @@ pub(crate) struct SearchSuggestion {
 pub(crate) struct ViewableAddressesResponse {
     /// The viewer's own addresses.
     pub(crate) own_addresses: Vec<OwnAddress>,
-    /// The addresses that others disclosed to the viewer. Always empty: there are no grants of disclosure yet.
-    pub(crate) disclosed_addresses: Vec<OwnAddress>,
+    /// The addresses that others disclosed to the viewer, of the newest 500 grants.
+    pub(crate) disclosed_addresses: Vec<DisclosedAddress>,
     /// The viewer's DID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) viewer_did: Option<String>,
-    /// The `wallet` of the query.
+    /// The `wallet` of the query in lower case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) viewer_wallet: Option<String>,
 }

@@ -121,7 +121,7 @@ impl OpenIntents {
     pub(crate) fn fold(&mut self, kind: Kind, entry: &[u8], openings: &[u8]) -> Result<(), EntryError> {
         match kind {
             Kind::SendIntent | Kind::SendOutcome => {}
-            Kind::Genesis | Kind::Access | Kind::Admin | Kind::Security => return Ok(()),
+            Kind::Genesis | Kind::Access | Kind::Admin | Kind::Security | Kind::Disclosure => return Ok(()),
         }
         match Entry::decode(entry, openings)?.content {
             Content::Record(Record::SendIntent(intent)) => {
@@ -136,7 +136,8 @@ impl OpenIntents {
                     self.0.remove(at);
                 }
             }
-            Content::Genesis(_) | Content::Record(Record::Access(_) | Record::Admin(_) | Record::Security(_)) => {}
+            Content::Genesis(_)
+            | Content::Record(Record::Access(_) | Record::Admin(_) | Record::Security(_) | Record::Disclosure(_)) => {}
         }
         Ok(())
     }
@@ -153,7 +154,11 @@ impl OpenIntents {
                 Content::Record(Record::SendIntent(intent)) => Some(intent),
                 Content::Genesis(_)
                 | Content::Record(
-                    Record::Access(_) | Record::Admin(_) | Record::Security(_) | Record::SendOutcome(_),
+                    Record::Access(_)
+                    | Record::Admin(_)
+                    | Record::Security(_)
+                    | Record::Disclosure(_)
+                    | Record::SendOutcome(_),
                 ) => None,
             })
             .collect()

@@ -2,7 +2,10 @@
 //!
 //! `gw-server` reads them once at start; every decision takes them as an argument. The defaults are the profile `spec`.
 
-use crate::snapshot::{Snapshot, SystemToggle};
+use crate::{
+    disclosure::ClassCheck,
+    snapshot::{Snapshot, SystemToggle},
+};
 use gw_types::{Seconds, Timestamp};
 
 /// K1: an explorer row with one hidden side, for a viewer who is not a participant of it.
@@ -152,6 +155,8 @@ pub struct PolicySettings {
     pub deployments: Deployments,
     /// `MINED_TRACE`.
     pub mined_trace: MinedTrace,
+    /// `DISCLOSURE_STRICT_SCOPE`.
+    pub disclosure_classes: ClassCheck,
     /// Lifetime of a reservation whose deployment is not mined (HD14).
     pub reservation_ttl: Seconds,
     /// `RUNTIME_TRACING_ETH_CALL_ENABLED`: [`SystemToggle::EthCallTracing`] without an override.
@@ -181,6 +186,7 @@ impl PolicySettings {
         raw_nonce_gap_max: 64,
         deployments: Deployments::Any,
         mined_trace: MinedTrace::Quarantine,
+        disclosure_classes: ClassCheck::Strict,
         reservation_ttl: Seconds(30 * 60),
         eth_call_tracing: true,
         intra_org_grant_tracing: false,
@@ -227,6 +233,7 @@ mod tests {
     #[test]
     fn the_defaults_are_the_profile_spec() {
         let settings = PolicySettings::default();
+        assert_eq!(settings.disclosure_classes, ClassCheck::Strict);
         assert_eq!(settings, PolicySettings::SPEC);
         assert_eq!(settings.address_query, HiddenBalanceMode::Strict);
         assert_eq!(settings.kyc_gate, KycGate::Writes);

@@ -141,13 +141,12 @@ impl World {
             .chain(rows(&self.quarantines, Change::Quarantine))
             .chain(rows(&self.convictions, Change::Conviction))
             .chain(rows(&self.withheld, Change::Withheld))
+            .chain(rows(&self.disclosures, Change::Disclosure))
             .collect()
     }
 
     /// The snapshot of this world, at epoch 1.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::default()
-            .apply(Epoch(1), self.changes())
-            .with_disclosures(self.disclosures.values().cloned())
+        Snapshot::default().apply(Epoch(1), self.changes())
     }
 }

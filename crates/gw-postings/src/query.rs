@@ -3,13 +3,13 @@
 use crate::{
     blocks::BlockRange,
     index::{PostingIndex, Role},
-    list::Union,
+    list::{Union, within},
     owners::RowOwners,
     row_set::RowSet,
     rows::{RowId, Space},
     scope::{EventLogs, Grant, HiddenTransfers, PartialRows, ParticipantRows, Scope, VisibleAddress},
 };
-use gw_types::{Address, B256};
+use gw_types::{Address, B256, Timestamp};
 use roaring::RoaringTreemap;
 use std::{collections::BTreeSet, ops::Range};
 
@@ -322,12 +322,15 @@ impl PostingIndex {
         union.finish()
     }
 
-    /// The rows of grants: those of the target, in its blocks, with one of the counterparties.
+    /// The rows of grants: those of the target, in its blocks and times, with one of the counterparties of each list.
     fn granted(&self, grants: &[Grant], roles: &[Role], blocks: BlockRange) -> RoaringTreemap {
         let mut rows = RoaringTreemap::new();
         for grant in grants {
             let mut granted = self.union(std::iter::once(&grant.target), roles, blocks);
-            if let Some(counterparties) = &grant.counterparties {
+            if let (Some(times), Some(role)) = (grant.times, roles.first()) {
+                granted = within(&granted, &self.ids_in_times(role.space(), times));
+            }
+            for counterparties in &grant.counterparties {
                 let others: Vec<_> = counterparties
                     .iter()
                     .copied()
@@ -338,6 +341,12 @@ impl PostingIndex {
             rows |= granted;
         }
         rows
+    }
+
+    /// The rows of blocks from the first to the last of these times, both included.
+    fn ids_in_times(&self, space: Space, (first, last): (Timestamp, Timestamp)) -> Range<u64> {
+        let after = |time: Timestamp| Timestamp::from_micros(time.micros().saturating_add(1));
+        self.ids_between(space, first.max(after(Timestamp::from_micros(0))), after(last))
     }
 
     fn ids_in_both(&self, space: Space, one: BlockRange, other: BlockRange) -> Range<u64> {

@@ -1,7 +1,7 @@
 //! What a viewer may see, as addresses and transactions. The policy core makes a scope; the index only reads it.
 
 use crate::{blocks::BlockRange, rows::RowId};
-use gw_types::{Address, B256};
+use gw_types::{Address, B256, Timestamp};
 use std::collections::BTreeSet;
 
 /// An address that a viewer may see in a range of blocks.
@@ -27,10 +27,13 @@ impl VisibleAddress {
 /// A disclosure grant: rows of its address survive whatever the other side is (R15).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The disclosed address, in the blocks of the grant's dates.
+    /// The disclosed address.
     pub target: VisibleAddress,
-    /// The other sides to which the grant is limited; `None` for all.
-    pub counterparties: Option<Vec<Address>>,
+    /// The first and the last block time of the rows that the grant covers; `None` for all. A block without a time, or
+    /// with time 0, is in no range.
+    pub times: Option<(Timestamp, Timestamp)>,
+    /// The addresses to which the grant is limited: one of each of these lists is a side of the row. Empty for all.
+    pub counterparties: Vec<Vec<Address>>,
 }
 
 /// Logs of a contract with the same first topic and the same number of topics.

@@ -257,6 +257,8 @@ pub enum Conflict {
     SharedInfra,
     /// `approved_code.code_hash`
     ApprovedCode,
+    /// One grant of disclosure per request
+    DisclosureGrant,
     /// A primary key or a constraint that callers cannot provoke
     Other,
 }
@@ -276,6 +278,7 @@ impl core::fmt::Display for Conflict {
             Self::Tenant => "the tenant",
             Self::SharedInfra => "the shared address",
             Self::ApprovedCode => "the creation code",
+            Self::DisclosureGrant => "the grant of disclosure",
             Self::Other => "the key",
         })
     }

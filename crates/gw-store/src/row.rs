@@ -3,23 +3,25 @@
 use crate::{
     StoreError,
     entity::{
-        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, group_access, groups,
-        legal_holds, memberships, org_user_records, organizations, personal_urls, quarantines, refresh_tokens,
-        reservations, shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, disclosure_grants,
+        disclosure_requests, group_access, groups, legal_holds, memberships, org_user_records, organizations,
+        personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions, system_toggles,
+        users, watched_sends, withheld_changes,
     },
     record::{
-        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess,
-        HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource, OpenReservation, OrgUserRecord,
-        Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleUpdate,
-        TokenHash, User, WatchedSend, WithheldChange,
+        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, DisclosureGrant, DisclosureRequest,
+        EventRules, Grant, Group, GroupAccess, HoldScope, JsonObject, LegalHold, Link, Membership, MembershipSource,
+        OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine, RefreshToken, ReservationState,
+        SharedInfra, Suspension, ToggleUpdate, TokenHash, User, WatchedSend, WithheldChange,
     },
 };
 use gw_policy::{
     access::AuthorizedRuns,
-    snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach},
+    disclosure::{RequestStatus, scope::stored_level},
+    snapshot::{DisclosureScope, LinkKind, MembershipState, SystemToggle, UrlReach},
 };
-use gw_types::{Address, Claims, Secret, Timestamp};
-use serde::de::DeserializeOwned;
+use gw_types::{Address, Claims, SealedGrantSecret, Secret, Timestamp};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// Table and key of a row, for errors.
@@ -554,6 +556,93 @@ impl TryFrom<reservations::Model> for OpenReservation {
             tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
             state: ReservationState::parse(&row.state).ok_or_else(|| place.invalid_column("state"))?,
             expires_at: at(row.expires_at),
+        })
+    }
+}
+
+/// The restrictions of a scope as the column `scope` holds them; the level has its own column. Dates are microseconds
+/// since 1970.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScopeColumn {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    methods: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    addresses: Option<Vec<Address>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dates: Option<(i64, i64)>,
+}
+
+/// Returns the column value of a scope, without its level.
+pub(crate) fn scope_column(scope: &DisclosureScope) -> Result<Value, StoreError> {
+    let column = ScopeColumn {
+        methods: scope.methods.clone(),
+        addresses: scope.addresses.clone(),
+        dates: scope.dates.map(|(start, end)| (start.micros(), end.micros())),
+    };
+    serde_json::to_value(column).map_err(|_| StoreError::Rule("disclosure_scope"))
+}
+
+/// Reads a scope. One that cannot be parsed covers nothing: a restriction of a later version must not be lost.
+pub(crate) fn disclosure_scope(level: &str, column: Value) -> DisclosureScope {
+    // A list would parse, too: as the members in their order.
+    let column = Some(column).filter(Value::is_object);
+    let column = column.and_then(|column| serde_json::from_value::<ScopeColumn>(column).ok());
+    column.map_or_else(DisclosureScope::nothing, |column| DisclosureScope {
+        level: stored_level(level),
+        dates: column.dates.map(|(start, end)| (at(start), at(end))),
+        addresses: column.addresses,
+        methods: column.methods,
+    })
+}
+
+/// Reads the encrypted secret of a grant; `None` if it has another length.
+pub(crate) fn sealed_secret(bytes: &[u8]) -> Option<SealedGrantSecret> {
+    bytes.try_into().ok().map(SealedGrantSecret)
+}
+
+impl TryFrom<disclosure_requests::Model> for DisclosureRequest {
+    type Error = StoreError;
+    fn try_from(row: disclosure_requests::Model) -> Result<Self, StoreError> {
+        let place = RowRef::new("disclosure_requests", row.id);
+        let requester = row.requester_did.map(|did| place.parse("requester_did", &did));
+        Ok(Self {
+            id: row.id.into(),
+            requester: row.requester_user_id.map(Into::into),
+            requester_did: requester.transpose()?,
+            target: row.target_user_id.into(),
+            org: row.org_id.into(),
+            scope: disclosure_scope(&row.disclosure_level, row.scope),
+            reason: row.reason,
+            legal_basis: row.legal_basis,
+            status: RequestStatus::parse(&row.status).ok_or_else(|| place.invalid_column("status"))?,
+            requested_at: at(row.requested_at),
+            expires_at: row.expires_at.map(at),
+            decided_at: row.decided_at.map(at),
+            decided_by: row.decided_by_user_id.map(Into::into),
+            decision_reason: row.decision_reason,
+        })
+    }
+}
+
+impl TryFrom<disclosure_grants::Model> for DisclosureGrant {
+    type Error = StoreError;
+    fn try_from(row: disclosure_grants::Model) -> Result<Self, StoreError> {
+        let place = RowRef::new("disclosure_grants", row.id);
+        let grantee = row.grantee_did.map(|did| place.parse("grantee_did", &did));
+        Ok(Self {
+            id: row.id.into(),
+            request: row.request_id.into(),
+            owner: row.owner_user_id.into(),
+            grantee: grantee.transpose()?,
+            org: row.org_id.into(),
+            scope: disclosure_scope(&row.disclosure_level, row.scope),
+            include_future_addresses: row.include_future_addresses,
+            granted_at: at(row.granted_at),
+            expires_at: at(row.expires_at),
+            revoked_at: row.revoked_at.map(at),
+            revoked_reason: row.revoked_reason,
+            has_secret: row.secret.is_some(),
         })
     }
 }

@@ -89,6 +89,8 @@ ids! {
     PersonalUrlId;
     /// A grant of disclosure of a user's addresses (spec/50).
     DisclosureGrantId;
+    /// A request for a grant of disclosure (spec/50).
+    DisclosureRequestId;
 }
 
 /// The version of all policy: every mutation that changes policy raises it by one (design.md section 2).

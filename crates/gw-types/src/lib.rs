@@ -6,6 +6,7 @@
 
 mod claim;
 mod external_id;
+mod grant_secret;
 mod id;
 mod level;
 mod reason;
@@ -17,10 +18,11 @@ mod time;
 pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
+pub use grant_secret::{GrantSecret, SealedGrantSecret};
 pub use id::{
-    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, DisclosureGrantId, Epoch, GrantId, GroupId, LegalHoldId,
-    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId,
-    SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
+    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, DisclosureGrantId, DisclosureRequestId, Epoch, GrantId,
+    GroupId, LegalHoldId, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
+    SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

@@ -3,7 +3,6 @@ use crate::{
     body::JsonBody,
     error::AdminError,
     input,
-    private::PRIVATE,
     scope::Admin,
     wire::{
         AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, RevokeLinkRequest,
@@ -14,7 +13,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::Message;
+use gw_http::{Message, PRIVATE};
 use gw_policy::snapshot::LinkKind;
 use gw_store::{read::Scope, record::Link};
 use gw_types::{LinkId, Timestamp, UserId};

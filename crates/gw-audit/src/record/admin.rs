@@ -13,6 +13,9 @@ pub const SUPER_ADMIN: &str = "__super_admin__";
 /// The `actor_external_id` of retention sweeps.
 pub const SYSTEM_RETENTION: &str = "system:retention";
 
+/// The `actor_external_id` of the sweeper of requests and grants of disclosure.
+pub const SYSTEM_DISCLOSURE: &str = "system:disclosure";
+
 codes! {
     /// The kind of mutation.
     Action {

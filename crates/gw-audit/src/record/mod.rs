@@ -6,11 +6,13 @@
 
 mod access;
 mod admin;
+mod disclosure;
 mod security;
 mod send;
 
 pub use access::{AccessRecord, AuthMethod, MatchedVia, TraceKind};
-pub use admin::{Action, AdminEntry, OutboxFault, ResourceType, SUPER_ADMIN, SYSTEM_RETENTION};
+pub use admin::{Action, AdminEntry, OutboxFault, ResourceType, SUPER_ADMIN, SYSTEM_DISCLOSURE, SYSTEM_RETENTION};
+pub use disclosure::{DisclosureAction, DisclosureData, DisclosureRead};
 pub use security::{SecurityEvent, SecurityKind};
 pub use send::{Outcome, SendIntent, SendOutcome};
 
@@ -44,6 +46,8 @@ codes! {
         Admin = "admin",
         /// A [`SecurityEvent`].
         Security = "security",
+        /// A [`DisclosureRead`].
+        Disclosure = "disclosure",
         /// A [`SendIntent`].
         SendIntent = "send_intent",
         /// A [`SendOutcome`].
@@ -60,6 +64,8 @@ pub enum Record {
     Admin(AdminEntry),
     /// A security event.
     Security(SecurityEvent),
+    /// A read under a grant of disclosure.
+    Disclosure(DisclosureRead),
     /// A send about to be forwarded (HD22).
     SendIntent(SendIntent),
     /// The outcome of a send (HD22).
@@ -73,6 +79,7 @@ impl Record {
             Self::Access(_) | Self::SendIntent(_) | Self::SendOutcome(_) => Stream::Access,
             Self::Admin(_) => Stream::Admin,
             Self::Security(_) => Stream::Security,
+            Self::Disclosure(_) => Stream::Disclosure,
         }
     }
 
@@ -82,6 +89,7 @@ impl Record {
             Self::Access(_) => Kind::Access,
             Self::Admin(_) => Kind::Admin,
             Self::Security(_) => Kind::Security,
+            Self::Disclosure(_) => Kind::Disclosure,
             Self::SendIntent(_) => Kind::SendIntent,
             Self::SendOutcome(_) => Kind::SendOutcome,
         }
@@ -93,6 +101,7 @@ impl Record {
             Self::Access(record) => record.org_id,
             Self::Admin(entry) => entry.org_id,
             Self::Security(event) => event.org_id,
+            Self::Disclosure(read) => read.org_id,
             Self::SendIntent(intent) => Some(intent.org_id),
             Self::SendOutcome(outcome) => Some(outcome.org_id),
         }
@@ -113,6 +122,7 @@ from_records! {
     Access(AccessRecord),
     Admin(AdminEntry),
     Security(SecurityEvent),
+    Disclosure(DisclosureRead),
     SendIntent(SendIntent),
     SendOutcome(SendOutcome),
 }

@@ -453,7 +453,9 @@ impl<'a> ChainVerifier<'a> {
                             self.add(finding(kind, row.hash, None), true);
                         }
                     }
-                    Content::Record(Record::Access(_) | Record::SendIntent(_) | Record::SendOutcome(_)) => {}
+                    Content::Record(
+                        Record::Access(_) | Record::Disclosure(_) | Record::SendIntent(_) | Record::SendOutcome(_),
+                    ) => {}
                 }
             }
             Err(EntryError::Commitment | EntryError::Openings(_)) => {

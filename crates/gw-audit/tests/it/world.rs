@@ -1,10 +1,13 @@
 //! Chains and random records for tests.
 
 use gw_audit::{
-    AccessRecord, Action, AdminEntry, AuthMethod, Chain, ChainId, EncodedRecord, Genesis, MatchedVia, Outcome, Record,
-    ResourceType, SecurityEvent, SecurityKind, SendIntent, SendOutcome, ShardId, StoredEntry, Stream, TraceKind,
+    AccessRecord, Action, AdminEntry, AuthMethod, Chain, ChainId, DisclosureAction, DisclosureData, DisclosureRead,
+    EncodedRecord, Genesis, MatchedVia, Outcome, Record, ResourceType, SecurityEvent, SecurityKind, SendIntent,
+    SendOutcome, ShardId, StoredEntry, Stream, TraceKind,
 };
-use gw_types::{Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, Timestamp, UserId};
+use gw_types::{
+    Address, B256, Claim, Claims, DenyReason, DisclosureGrantId, Entropy, Epoch, ExternalId, OrgId, Timestamp, UserId,
+};
 use proptest::prelude::*;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -215,6 +218,38 @@ fn security() -> impl Strategy<Value = Record> {
         })
 }
 
+fn disclosure() -> impl Strategy<Value = Record> {
+    let people = (any::<u128>(), any::<Option<u128>>(), prop::option::of(external_id()));
+    let summary = (
+        any::<Option<u64>>(),
+        any::<Option<(i64, i64)>>(),
+        prop::option::of(text()),
+        prop::collection::vec(address(), 0..4),
+    );
+    let request = (prop::option::of(any::<IpAddr>()), prop::option::of(text()));
+    let kind = (one_of(DisclosureAction::ALL), one_of(DisclosureData::ALL));
+    (any::<u128>(), prop::option::of(org()), kind, people, summary, request).prop_map(
+        |(grant, org_id, kind, people, summary, request)| {
+            Record::Disclosure(DisclosureRead {
+                grant_id: DisclosureGrantId::fixed(grant),
+                org_id,
+                action: kind.0,
+                data: kind.1,
+                owner_id: UserId::fixed(people.0),
+                viewer_id: people.1.map(UserId::fixed),
+                viewer_external_id: people.2,
+                record_count: summary.0,
+                first: summary.1.map(|range| Timestamp::from_micros(range.0)),
+                last: summary.1.map(|range| Timestamp::from_micros(range.1)),
+                methods: summary.2.map(Into::into),
+                addresses: summary.3,
+                ip_address: request.0,
+                correlation_id: request.1.map(Into::into),
+            })
+        },
+    )
+}
+
 fn send() -> impl Strategy<Value = Record> {
     let intent = (
         prop::option::of(external_id()),
@@ -255,7 +290,7 @@ fn outcome() -> impl Strategy<Value = Record> {
 
 /// A random record of any kind.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
-    prop_oneof![access(), admin(), security(), send(), outcome()]
+    prop_oneof![access(), admin(), security(), disclosure(), send(), outcome()]
 }
 
 /// Random records of the access stream.

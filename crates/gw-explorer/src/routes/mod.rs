@@ -26,8 +26,8 @@ use std::{convert::Infallible, net::IpAddr};
 /// Where a request comes from, for the audit entry of a change.
 #[derive(Debug)]
 pub(crate) struct RequestOrigin {
-    ip: IpAddr,
-    correlation_id: Option<String>,
+    pub(crate) ip: IpAddr,
+    pub(crate) correlation_id: Option<String>,
 }
 
 impl RequestOrigin {

@@ -1,15 +1,19 @@
 //! What the viewer may look at.
 
+use super::RequestOrigin;
 use crate::{
     error::ExplorerError,
+    grants::Grant,
     rows::lower,
     state::ExplorerState,
     view::RequestCaller,
     viewer::ViewerId,
-    wire::{OwnAddress, ViewableAddressesResponse},
+    wire::{DisclosedAddress, OwnAddress, ViewableAddressesResponse},
 };
 use axum::{Json, extract::State};
+use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
 use gw_http::QueryParams;
+use gw_policy::disclosure::{alias::Side, scope::level_text};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -21,12 +25,13 @@ pub(crate) struct WalletQuery {
     wallet: Option<String>,
 }
 
-/// The addresses of the viewer. Without a token, `wallet` is needed, and the lists are empty.
+/// The addresses of the viewer, and those that others disclosed to the viewer. Without a token, `wallet` is needed, and the lists are empty.
 #[utoipa::path(get, path = "/api/v1/explorer/viewable-addresses", tag = "explorer", params(WalletQuery),
     responses((status = 200, body = ViewableAddressesResponse), ExplorerError))]
 pub(crate) async fn viewable_addresses(
     State(state): State<ExplorerState>,
     caller: RequestCaller,
+    origin: RequestOrigin,
     QueryParams(query): QueryParams<WalletQuery>,
 ) -> Result<Json<ViewableAddressesResponse>, ExplorerError> {
     let (snapshot, id) = caller.pin(&state)?;
@@ -40,16 +45,59 @@ pub(crate) async fn viewable_addresses(
     };
     let viewer = id.viewer(&snapshot, state.http_context.now(), &state.policy_settings);
     let own = viewer.own_addresses().into_iter();
+    // Under impersonation a grant does not count (HD7).
+    let grantee = match id {
+        ViewerId::User(user) => snapshot.user(user),
+        ViewerId::Anonymous | ViewerId::Impersonation(_) => None,
+    };
+    let grants = grantee.map(|grantee| {
+        let grants = state
+            .grants
+            .list(&snapshot, &grantee.external_id, state.http_context.now());
+        (grantee, grants)
+    });
+    let (mut disclosed, mut reads) = (Vec::new(), Vec::new());
+    for (grantee, grant) in grants
+        .iter()
+        .flat_map(|(grantee, grants)| grants.iter().map(move |grant| (grantee, grant)))
+    {
+        let read = grant.read(
+            grantee,
+            &origin,
+            DisclosureAction::ViewAddresses,
+            DisclosureData::Addresses,
+        );
+        reads.push(DisclosureRead {
+            record_count: Some(grant.addresses.len() as u64),
+            addresses: grant.addresses.clone(),
+            ..read
+        });
+        disclosed.extend(disclosed_by(grant));
+    }
+    state.grants.record(reads).await?;
     Ok(Json(ViewableAddressesResponse {
         own_addresses: own
             .map(|address| OwnAddress {
                 address: lower(address),
             })
             .collect(),
-        disclosed_addresses: Vec::new(),
+        disclosed_addresses: disclosed,
         viewer_did: user
             .and_then(|user| snapshot.user(user))
             .map(|user| user.external_id.to_string()),
-        viewer_wallet: query.wallet,
+        viewer_wallet: query.wallet.map(|wallet| wallet.to_lowercase()),
     }))
+}
+
+/// The addresses of a grant, at its level.
+fn disclosed_by(grant: &Grant) -> impl Iterator<Item = DisclosedAddress> {
+    let level = grant.grant.scope.level;
+    grant.addresses.iter().map(move |address| DisclosedAddress {
+        address: grant.names.party(level, Side::Disclosed, *address).to_string(),
+        address_id: grant.names.address_id(*address).to_string(),
+        owner_did: grant.owner.external_id.to_string(),
+        grant_id: grant.grant.id.to_string(),
+        disclosure_level: level_text(level),
+        expires_at: grant.grant.expires_at.to_rfc3339(),
+    })
 }

@@ -13,7 +13,7 @@ use gw_policy::{
         explorer::{FrameEntry, TransactionEntry, TransferEntry},
     },
 };
-use gw_types::{Address, B256, Bytes, Entropy as _, U256, testing::SeededEntropy};
+use gw_types::{Address, B256, Bytes, Entropy as _, Timestamp, U256, testing::SeededEntropy};
 
 /// `Transfer(address,address,uint256)`.
 pub(crate) const TRANSFER: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
@@ -290,6 +290,7 @@ fn text_of(mentioned: &[Address]) -> String {
 pub(crate) struct Naive<'a> {
     pub(crate) data: &'a TransactionData,
     pub(crate) number: u64,
+    pub(crate) time: Timestamp,
     transfers: Vec<TransferEntry>,
 }
 
@@ -300,6 +301,7 @@ impl<'a> Naive<'a> {
             block.transactions.iter().rev().map(|data| Self {
                 data,
                 number: block.block.number,
+                time: Timestamp::from_secs(block.block.timestamp),
                 transfers: (data.transfers.iter())
                     .map(|transfer| TransferEntry {
                         token: transfer.token,
@@ -320,6 +322,7 @@ impl<'a> Naive<'a> {
                 from: transaction.from,
                 to: transaction.to,
                 moment: Moment::Block(self.number),
+                time: Some(self.time),
             },
             created: transaction.created_contract,
             transfers: &self.transfers,

@@ -2,87 +2,324 @@
 
 use crate::{
     chain::{Naive, policy, snapshot},
-    world::{Engine, TestAliases, TestCaller, World},
+    world::{Engine, Response, TestAliases, TestCaller, World, grant_names},
 };
+use gw_audit::DisclosureAction;
 use gw_chain_store::BlockData;
-use gw_explorer::{Aliases as _, Grant, GrantStatus, GrantedAddress};
+use gw_explorer::{ActivityCall, Aliases as _};
 use gw_policy::{
     PolicySettings, Snapshot,
-    testing::{NOW, user_id},
+    disclosure::alias::Side,
+    snapshot::{DisclosureGrant, DisclosureScope},
+    testing::{NOW, address_of, did, user_id},
     visibility::explorer::{AddressText, AddressVisibility},
 };
-use gw_types::{Address, DisclosureGrantId, Level};
+use gw_types::{Address, B256, DisclosureGrantId, Level, Timestamp};
 use http::StatusCode;
+use serde_json::json;
+use std::sync::atomic::Ordering;
 
-fn grant(byte: u8, status: GrantStatus, level: Level) -> Grant {
-    Grant {
-        id: DisclosureGrantId::fixed(u128::from(byte)),
-        status,
-        level,
-        methods: vec!["transactions".to_owned()],
-        addresses: vec![GrantedAddress {
-            id: "a1".to_owned(),
-            address: Address::repeat_byte(0xaa),
-            pseudonym: Some("Address-ABCD".to_owned()),
-        }],
-        counterparties: None,
-        row_times: None,
-        validity: NOW..NOW,
+const ALICE: TestCaller = TestCaller::User("alice");
+
+/// The id of the only grant to alice.
+fn grant_to_alice(snapshot: &Snapshot) -> DisclosureGrantId {
+    let [grant] = snapshot.disclosures_to(&did("alice")) else {
+        panic!("one grant")
+    };
+    grant.id
+}
+
+fn wallet() -> Address {
+    address_of("carol-w")
+}
+
+fn address_id() -> String {
+    grant_names().address_id(wallet()).to_string()
+}
+
+/// The transactions of the wallet, the newest first, without those that are withheld from everybody (HD28).
+fn rows_of_wallet(chain: &[BlockData]) -> Vec<Naive<'_>> {
+    let withheld: Vec<B256> = snapshot(chain).withheld_transactions().collect();
+    let mut rows = Naive::newest_first(chain);
+    rows.retain(|tx| {
+        let transaction = &tx.data.transaction;
+        let has_wallet = transaction.from == wallet() || transaction.to == Some(wallet());
+        has_wallet && !withheld.contains(&transaction.hash)
+    });
+    rows
+}
+
+/// Rules 18 and 19: the form of ids, then the credentials, then whose the grant is, then how it ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
+    let world = World::random(41, PolicySettings::SPEC).await;
+    let disclosed = disclosing(&world.chain, Level::Full);
+    let id = grant_to_alice(&disclosed);
+    let address = address_id();
+    let routes = [
+        format!("resolve/{address}"),
+        format!("{address}/transactions"),
+        "activity".to_owned(),
+    ];
+    let path = |id: DisclosureGrantId, route: &str| format!("/grant/{id}/{route}");
+    let unknown = world.get(ALICE, &path(id, &routes[0])).await;
+    assert_eq!(
+        (unknown.status, &unknown.json()["error"]),
+        (StatusCode::NOT_FOUND, &json!("grant not found"))
+    );
+    for route in &routes {
+        assert_eq!(world.get(ALICE, &path(id, route)).await, unknown, "without grants");
+    }
+    world.set_policy(Some(disclosed));
+    for route in &routes {
+        let malformed = world.get(TestCaller::Nobody, &format!("/grant/x/{route}")).await;
+        assert_eq!(malformed.status, StatusCode::BAD_REQUEST, "{}", malformed.text);
+        let anonymous = world.get(TestCaller::Nobody, &path(id, route)).await;
+        assert_eq!(anonymous.status, StatusCode::UNAUTHORIZED, "{}", anonymous.text);
+        assert_eq!(anonymous.json()["error"], "authentication required");
+        // Not the owner, not an administrator, and not under impersonation (HD7).
+        for caller in ["bob", "carol", "root"]
+            .map(TestCaller::User)
+            .into_iter()
+            .chain([TestCaller::RootAs("alice")])
+        {
+            assert_eq!(world.get(caller, &path(id, route)).await, unknown, "{caller:?} {route}");
+        }
+    }
+    for route in ["resolve/x", "x/transactions", "resolve/0123"] {
+        let malformed = world.get(TestCaller::Nobody, &path(id, route)).await;
+        assert_eq!(malformed.status, StatusCode::BAD_REQUEST, "{route}");
+    }
+    let foreign = "0".repeat(32);
+    for route in [format!("resolve/{foreign}"), format!("{foreign}/transactions")] {
+        let answer = world.get(ALICE, &path(id, &route)).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        assert_eq!(answer.json()["error"], "address not found for this grant");
+    }
+    let resolved = world.get(ALICE, &path(id, &routes[0])).await.json();
+    assert_eq!(resolved["real_address"], format!("{:#x}", wallet()));
+    assert_eq!(
+        (&resolved["disclosure_level"], resolved.get("pseudonym")),
+        (&json!("full"), None)
+    );
+    let activity = world.get(ALICE, &path(id, "activity")).await;
+    assert_eq!(activity.json()["error"], "grant scope does not include activity_logs");
+    type End = fn(&mut DisclosureGrant);
+    let revoked: End = |grant| grant.revoked_at = Some(NOW);
+    let expired: End = |grant| grant.expires_at = NOW;
+    for (end, text) in [(revoked, "grant has been revoked"), (expired, "grant has expired")] {
+        let ended = disclosing_with(&world.chain, Level::Full, end);
+        world.set_policy(Some(ended));
+        for route in &routes {
+            let answer = world.get(ALICE, &path(id, route)).await;
+            if route == "activity" {
+                assert_eq!(answer, unknown, "rule 19");
+            } else {
+                assert_eq!(
+                    (answer.status, &answer.json()["error"]),
+                    (StatusCode::FORBIDDEN, &json!(text))
+                );
+            }
+        }
+        assert_eq!(
+            world.get(ALICE, "/viewable-addresses").await.json()["disclosed_addresses"],
+            json!([])
+        );
     }
 }
 
+/// Rules 21 to 23 and 31: the page has each row of the address once, by cursor, as its level says, without membership
+/// (rule 26); below Full it shows no address and no hash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_is_shown_to_its_grantee_only() {
-    let world = World::random(41, PolicySettings::SPEC).await;
-    let (alice, bob) = (TestCaller::User("alice"), TestCaller::User("bob"));
-    let path = |byte: u8, rest: &str| format!("/grant/{}/{rest}", DisclosureGrantId::fixed(u128::from(byte)));
-    let routes = ["resolve/a1", "a1/transactions", "activity"];
-    let unknown = world.get(alice, &path(9, "resolve/a1")).await;
-    assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{}", unknown.text);
-    for route in routes {
-        assert_eq!(world.get(alice, &path(9, route)).await, unknown, "without grants");
-        assert_eq!(world.get(alice, &format!("/grant/x/{route}")).await, unknown);
-        let anonymous = world.get(TestCaller::Nobody, &path(1, route)).await;
-        assert_eq!(anonymous.status, StatusCode::UNAUTHORIZED, "{}", anonymous.text);
-    }
-    let grants = [
-        grant(1, GrantStatus::Active, Level::Full),
-        grant(2, GrantStatus::Active, Level::Pseudonymous),
-        grant(3, GrantStatus::Revoked, Level::Full),
-        grant(4, GrantStatus::Expired, Level::Full),
-    ];
-    *world.grants.0.lock().unwrap() = grants.map(|grant| (user_id("alice"), grant)).into();
-    for byte in 1..=4 {
-        for route in routes {
-            assert_eq!(world.get(bob, &path(byte, route)).await, unknown, "not the grantee");
-            let under_impersonation = world.get(TestCaller::RootAs("alice"), &path(byte, route)).await;
-            assert_eq!(under_impersonation, unknown, "HD7");
-            if byte > 2 {
-                let ended = world.get(alice, &path(byte, route)).await;
-                assert_eq!(ended.status, StatusCode::FORBIDDEN, "{}", ended.text);
+async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_grant() {
+    for (level, is_last) in [
+        (Level::Full, false),
+        (Level::Pseudonymous, true),
+        (Level::Redacted, false),
+    ] {
+        let world = World::random_on(Engine::first_or_last(is_last), 44, PolicySettings::SPEC).await;
+        let disclosed = disclosing(&world.chain, level);
+        let path = format!("/grant/{}/{}/transactions", grant_to_alice(&disclosed), address_id());
+        world.set_policy(Some(disclosed.clone()));
+        let expected = rows_of_wallet(&world.chain);
+        assert!(expected.len() > 3, "the world has rows");
+        let list = world.walk(ALICE, &path, "transactions", 2).await;
+        assert_eq!(list.rows.len(), expected.len(), "{level:?}");
+        let names = grant_names();
+        let mine = address_of("alice-w");
+        for (row, tx) in list.rows.iter().zip(&expected) {
+            let transaction = &tx.data.transaction;
+            let name = |address: Address| {
+                let side = if address == wallet() {
+                    Side::Disclosed
+                } else if address == mine {
+                    Side::Own
+                } else {
+                    Side::Other
+                };
+                names.party(level, side, address).to_string()
+            };
+            assert_eq!(row["from"], name(transaction.from));
+            assert_eq!(row.get("to").cloned(), transaction.to.map(|to| json!(name(to))));
+            assert_eq!(row["block_number"], tx.number);
+            let is_full = level == Level::Full;
+            let hash = is_full.then(|| json!(format!("{:#x}", transaction.hash)));
+            assert_eq!(row.get("tx_hash").cloned(), hash);
+            let value = if is_full {
+                transaction.value.to_string()
+            } else {
+                "hidden".to_owned()
+            };
+            assert_eq!(row["value"], value);
+            if !is_full {
+                let text = row.to_string().to_lowercase();
+                for secret in [Some(transaction.from), transaction.to].into_iter().flatten() {
+                    assert!(!text.contains(&hex::encode(secret)), "{text}");
+                }
             }
         }
+        let labels = world.get(ALICE, &path).await.json()["address_labels"].clone();
+        assert_eq!(
+            labels.as_object().unwrap().is_empty(),
+            level != Level::Pseudonymous,
+            "{labels}"
+        );
+        let shown = world.get(ALICE, "/viewable-addresses").await.json();
+        let [address] = shown["disclosed_addresses"].as_array().unwrap().as_slice() else {
+            panic!("{shown}")
+        };
+        assert_eq!(
+            address["address"],
+            names.party(level, Side::Disclosed, wallet()).to_string()
+        );
+        assert_eq!(
+            (&address["address_id"], &address["owner_did"]),
+            (&json!(address_id()), &json!(did("carol").as_str()))
+        );
+        // Rule 31: a cursor of one address or grant is none of another.
+        let first = world.get(ALICE, &format!("{path}?limit=1")).await.json();
+        let cursor = first["next_cursor"].as_str().unwrap().to_owned();
+        let altered: String = cursor.chars().rev().collect();
+        for (caller, cursor) in [(ALICE, altered), (ALICE, "x".to_owned()), (ALICE, String::new())] {
+            let refused = world.get(caller, &format!("{path}?cursor={cursor}")).await;
+            assert_eq!(refused.json()["error"], "invalid pagination cursor", "{}", refused.text);
+        }
+        let reads = world.grants.reads.lock().unwrap();
+        let pages = reads
+            .iter()
+            .filter(|read| read.action == DisclosureAction::ViewTransactions);
+        let rows: u64 = pages.filter_map(|read| read.record_count).sum();
+        assert!(rows >= list.rows.len() as u64, "every page is recorded");
+        assert!(
+            reads
+                .iter()
+                .all(|read| read.viewer_id == Some(user_id("alice")) && read.owner_id == user_id("carol"))
+        );
     }
-    let full = world.get(alice, &path(1, "resolve/a1")).await.json();
-    assert_eq!(full["real_address"], format!("0x{}", "aa".repeat(20)));
-    assert_eq!(full["disclosure_level"], "full");
-    assert_eq!(full["scope_methods"], serde_json::json!(["transactions"]));
-    let alias = world.get(alice, &path(2, "resolve/a1")).await;
-    assert!(!alias.text.contains(&"aa".repeat(20)), "{}", alias.text);
-    assert_eq!(alias.json()["pseudonym"], "Address-ABCD");
-    assert_eq!(world.get(alice, &path(1, "resolve/a2")).await, unknown);
-    let activity = world.get(alice, &path(1, "activity")).await;
+}
+
+/// Rules 23 and 24: dates and addresses of the scope limit the page, and so do the classes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds23_ds24_the_scope_limits_the_page() {
+    let world = World::random(45, PolicySettings::SPEC).await;
+    let rows = rows_of_wallet(&world.chain);
+    let page = async |change: &dyn Fn(&mut DisclosureGrant)| {
+        let disclosed = disclosing_with(&world.chain, Level::Full, change);
+        let path = format!("/grant/{}/{}/transactions", grant_to_alice(&disclosed), address_id());
+        world.set_policy(Some(disclosed));
+        world.get(ALICE, &format!("{path}?limit=100")).await
+    };
+    let count = |answer: &Response| answer.json()["transactions"].as_array().unwrap().len();
+    assert_eq!(count(&page(&|_| {}).await), rows.len(), "without the withheld one (HD28)");
+    let middle = rows[rows.len() / 2].time;
+    let until = page(&|grant| grant.scope.dates = Some((Timestamp::from_micros(1), middle))).await;
+    assert_eq!(count(&until), rows.iter().filter(|tx| tx.time <= middle).count());
+    let since = page(&|grant| grant.scope.dates = Some((middle, middle))).await;
+    assert_eq!(count(&since), rows.iter().filter(|tx| tx.time == middle).count());
+    let other = rows.iter().find_map(|tx| {
+        let transaction = &tx.data.transaction;
+        let sides = [Some(transaction.from), transaction.to];
+        sides.into_iter().flatten().find(|side| *side != wallet())
+    });
+    let other = other.unwrap();
+    let with = page(&|grant| grant.scope.addresses = Some(vec![other])).await;
+    let expected = rows
+        .iter()
+        .filter(|tx| tx.data.transaction.from == other || tx.data.transaction.to == Some(other));
+    assert_eq!(count(&with), expected.count());
+    let none = page(&|grant| grant.scope.addresses = Some(vec![Address::repeat_byte(0x99)])).await;
+    assert_eq!(count(&none), 0);
+    let activity = page(&|grant| grant.scope.methods = Some(vec!["activity_logs".to_owned()])).await;
+    assert_eq!(activity.status, StatusCode::FORBIDDEN);
     assert_eq!(
-        activity.status,
-        StatusCode::FORBIDDEN,
-        "the grant does not disclose activity"
+        activity.json()["error"],
+        "grant scope does not include transaction_history"
     );
+}
+
+/// Rules 19 and 39: a revocation binds the next page, and what cannot be recorded is not shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
+    let world = World::random(46, PolicySettings::SPEC).await;
+    let disclosed = disclosing(&world.chain, Level::Full);
+    let id = grant_to_alice(&disclosed);
+    let path = format!("/grant/{id}/{}/transactions?limit=1", address_id());
+    world.set_policy(Some(disclosed.clone()));
+    let first = world.get(ALICE, &path).await.json();
+    let next = format!("{path}&cursor={}", first["next_cursor"].as_str().unwrap());
+    assert_eq!(world.get(ALICE, &next).await.status, StatusCode::OK);
+    world.grants.is_full.store(true, Ordering::SeqCst);
+    for path in [
+        next.as_str(),
+        "/viewable-addresses",
+        &format!("/grant/{id}/resolve/{}", address_id()),
+    ] {
+        let refused = world.get(ALICE, path).await;
+        assert_eq!(
+            (refused.status, &refused.json()["error"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &json!("audit unavailable"))
+        );
+    }
+    world.grants.is_full.store(false, Ordering::SeqCst);
+    world.set_policy(Some(disclosing_with(&world.chain, Level::Full, |grant| {
+        grant.revoked_at = Some(NOW)
+    })));
+    assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant has been revoked");
+    world.set_policy(Some(snapshot(&world.chain)));
+    assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
+}
+
+/// Rule 25.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds25_the_activity_has_method_status_and_time() {
+    let world = World::random(47, PolicySettings::SPEC).await;
+    let methods = |grant: &mut DisclosureGrant| grant.scope.methods = Some(vec!["activity_logs".to_owned()]);
+    let disclosed = disclosing_with(&world.chain, Level::Redacted, methods);
+    let path = format!("/grant/{}/activity", grant_to_alice(&disclosed));
+    world.set_policy(Some(disclosed));
+    *world.grants.calls.lock().unwrap() = ["eth_call", "eth_getLogs", "eth_call"]
+        .map(|method| ActivityCall {
+            method: method.to_owned(),
+            status_code: 404,
+            time: NOW,
+        })
+        .into();
+    let page = world.get(ALICE, &format!("{path}?limit=1&offset=1")).await.json();
+    let call = json!({"method": "eth_getLogs", "status_code": 404, "timestamp": NOW.to_rfc3339()});
+    assert_eq!(page, json!({"logs": [call], "total": 3, "limit": 1, "offset": 1}));
+    assert_eq!(world.get(ALICE, &path).await.json()["limit"], 25);
+    let read = world.grants.reads.lock().unwrap().first().cloned().unwrap();
+    assert_eq!((read.action, read.record_count), (DisclosureAction::ViewLogs, Some(1)));
 }
 
 /// The world in which `carol` disclosed her wallet to `alice` for organization `a`.
 fn disclosing(chain: &[BlockData], level: Level) -> Snapshot {
+    disclosing_with(chain, level, |_| {})
+}
+
+fn disclosing_with(chain: &[BlockData], level: Level, change: impl Fn(&mut DisclosureGrant)) -> Snapshot {
     let built = policy(chain).org("a").user("carol").disclosed_to("alice", level);
-    built.snapshot()
+    built.with_disclosures(change).snapshot()
 }
 
 fn text(address: Address, shown: AddressVisibility) -> String {
@@ -166,27 +403,120 @@ async fn r15_i6_a_grant_adds_the_rows_of_its_level_until_it_ends() {
     }
 }
 
-/// R1: a grant with dates, counterparties or classes of data covers single rows. Until rows are evaluated with them, it
-/// shows nothing: never more than it grants.
+/// The rows of the list of transactions, and its total.
+async fn shown(world: &World, caller: TestCaller) -> (Vec<serde_json::Value>, Option<u64>) {
+    let list = world.walk(caller, "/transactions", "data", 7).await;
+    (list.rows, list.total)
+}
+
+/// Spec/50 rules 23, 24 and 27, R7: a grant with dates, other sides or classes of data shows the rows that it covers,
+/// and no other: list, total and pages are those of the policy core.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r1_a_restricted_grant_shows_no_row_of_the_lists() {
+async fn ds23_ds24_a_restricted_grant_shows_exactly_the_rows_that_it_covers() {
     let alice = TestCaller::User("alice");
-    let world = World::random(43, PolicySettings::SPEC).await;
-    let before = world.walk(alice, "/transactions", "data", 100).await.rows;
-    let grant = || {
-        policy(&world.chain)
+    for is_last in [false, true] {
+        let world = World::random_on(Engine::first_or_last(is_last), 43, PolicySettings::SPEC).await;
+        let before = shown(&world, alice).await;
+        let grant = |level| policy(&world.chain).org("a").user("carol").disclosed_to("alice", level);
+        world.set_policy(Some(grant(Level::Full).snapshot()));
+        let all = shown(&world, alice).await;
+        assert!(all.1 > before.1);
+        let times: Vec<Timestamp> = (world.chain.iter())
+            .map(|block| Timestamp::from_secs(block.block.timestamp))
+            .collect();
+        let middle = times[times.len() / 2];
+        let wallet = gw_policy::testing::address_of("carol-w");
+        let of_carol = Naive::newest_first(&world.chain);
+        let other = of_carol.iter().find_map(|tx| {
+            let transaction = &tx.data.transaction;
+            let is_hers = transaction.from == wallet && transaction.to.is_some_and(|to| to != wallet);
+            transaction.to.filter(|_| is_hers)
+        });
+        let restrictions: [(&str, DisclosureScope); 6] = [
+            ("first half", scope(Level::Full, Some((times[0], middle)), None, None)),
+            (
+                "one block",
+                scope(Level::Pseudonymous, Some((middle, middle)), None, None),
+            ),
+            (
+                "other side",
+                scope(Level::Full, None, other.map(|other| vec![other]), None),
+            ),
+            (
+                "other side in the first half",
+                scope(
+                    Level::Redacted,
+                    Some((times[0], middle)),
+                    other.map(|other| vec![other]),
+                    None,
+                ),
+            ),
+            (
+                "transactions",
+                scope(Level::Full, None, None, Some("transaction_history")),
+            ),
+            ("activity", scope(Level::Full, None, None, Some("activity_logs"))),
+        ];
+        for (name, restriction) in restrictions {
+            let snapshot = grant(Level::Full)
+                .with_disclosures(|grant| grant.scope = restriction.clone())
+                .snapshot();
+            world.set_policy(Some(snapshot.clone()));
+            let settings = world.settings();
+            let viewer = alice.viewer(&snapshot, &settings);
+            let rows = Naive::newest_first(&world.chain);
+            let expected = rows.iter().filter(|tx| tx.is_shown(&viewer)).count();
+            let transfers: usize = rows.iter().map(|tx| tx.shown_transfers(&viewer).len()).sum();
+            let frames: usize = rows.iter().map(|tx| tx.shown_frames(&viewer).len()).sum();
+            let listed = shown(&world, alice).await;
+            assert_eq!((listed.0.len(), listed.1), (expected, Some(expected as u64)), "{name}");
+            let listed_transfers = world.walk(alice, "/transfers", "data", 5).await.total;
+            assert_eq!(listed_transfers, Some(transfers as u64), "{name}");
+            let mut listed_frames = 0;
+            for block in &world.chain {
+                let path = format!("/blocks/{}/internal", block.block.number);
+                listed_frames += world.walk(alice, &path, "data", 5).await.rows.len();
+            }
+            assert_eq!(listed_frames, frames, "{name}");
+            match name {
+                "activity" => assert_eq!(listed, before, "rule 24"),
+                "transactions" => assert_eq!(listed.1, all.1),
+                _ => assert!(listed.1 >= before.1 && listed.1 < all.1, "{name}: {:?}", listed.1),
+            }
+        }
+        // Rule 27: per row the highest level counts, of the grants that cover the row.
+        let both = policy(&world.chain)
             .org("a")
             .user("carol")
-            .disclosed_to("alice", Level::Full)
-    };
-    world.set_policy(Some(grant().snapshot()));
-    assert_ne!(world.walk(alice, "/transactions", "data", 100).await.rows, before);
-    for restricted in [
-        grant().with_disclosures(|grant| grant.scope.dates = Some((NOW, NOW))),
-        grant().with_disclosures(|grant| grant.scope.addresses = Some(vec![Address::repeat_byte(1)])),
-        grant().with_disclosures(|grant| grant.scope.methods = Some(vec!["activity_logs".to_owned()])),
-    ] {
-        world.set_policy(Some(restricted.snapshot()));
-        assert_eq!(world.walk(alice, "/transactions", "data", 100).await.rows, before);
+            .disclosed_to("alice", Level::Redacted)
+            .disclosed_within("alice", scope(Level::Full, Some((times[0], middle)), None, None))
+            .snapshot();
+        world.set_policy(Some(both));
+        let listed = shown(&world, alice).await;
+        assert_eq!(listed.1, all.1);
+        let wallet = format!("{wallet:#x}");
+        let (mut in_range, mut outside) = (0, 0);
+        for row in &listed.0 {
+            let time = Timestamp::from_secs(row["blockTimestamp"].as_i64().unwrap());
+            let is_named = row["from"] == wallet.as_str() || row["to"] == wallet.as_str();
+            let known = before.0.iter().any(|known| known["hash"] == row["hash"]);
+            in_range += usize::from(is_named && !known && time <= middle);
+            outside += usize::from(is_named && !known && time > middle);
+        }
+        assert!(in_range > 0 && outside == 0, "{in_range} {outside}");
+    }
+}
+
+fn scope(
+    level: Level,
+    dates: Option<(Timestamp, Timestamp)>,
+    addresses: Option<Vec<Address>>,
+    class: Option<&str>,
+) -> DisclosureScope {
+    DisclosureScope {
+        level,
+        dates,
+        addresses,
+        methods: class.map(|class| vec![class.to_owned()]),
     }
 }

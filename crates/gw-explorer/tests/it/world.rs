@@ -2,13 +2,14 @@
 
 use crate::chain::{ChainMaker, snapshot};
 use axum::{Router, body::Body, extract::ConnectInfo};
+use gw_audit::DisclosureRead;
 use gw_chain_store::{
     BlockData, ChainStore, ChainStoreConfig, ChainWriter, JobKind, Location, OtherChain, rows::BlockNumHash,
 };
 use gw_explorer::{
-    Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, Grants, Impersonation, IndexFollower,
-    IndexStep, IndexerProgress, NodeUnavailable, SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads,
-    router,
+    ActivityCall, ActivityPage, Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, GrantFault,
+    GrantFuture, GrantRefusal, Grants, Impersonation, IndexFollower, IndexStep, IndexerProgress, NodeUnavailable,
+    SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads, router,
 };
 use gw_http::{
     AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
@@ -16,7 +17,9 @@ use gw_http::{
 };
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
-    snapshot::VisibleState,
+    access::disclosed_addresses,
+    disclosure::GrantAliases,
+    snapshot::{DisclosureGrant, VisibleState},
     testing::{NOW, did, org_id, user_id},
 };
 use gw_testkit::{
@@ -25,7 +28,7 @@ use gw_testkit::{
     postgres,
 };
 use gw_types::{
-    Address, B256, DisclosureGrantId, Seconds, Secret, SessionId, TokenId, U256, UserId,
+    Address, B256, DisclosureGrantId, ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId, U256,
     testing::{ManualClock, SeededEntropy},
 };
 use http::{Method, Request, StatusCode, header};
@@ -34,7 +37,11 @@ use serde_json::Value;
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -83,17 +90,79 @@ impl Balances for TestNode {
     }
 }
 
-/// The grants of a test.
+/// The grants of the policy of a test, all with the same secret; and what was recorded of them.
 #[derive(Debug, Default)]
-pub(crate) struct TestGrants(pub(crate) Mutex<Vec<(UserId, Grant)>>);
+pub(crate) struct TestGrants {
+    pub(crate) reads: Mutex<Vec<DisclosureRead>>,
+    pub(crate) calls: Mutex<Vec<ActivityCall>>,
+    /// Whether the journal takes no record.
+    pub(crate) is_full: AtomicBool,
+}
+
+/// The names under each grant of a test.
+pub(crate) fn grant_names() -> GrantAliases {
+    GrantAliases::new(&[5; 32]).unwrap()
+}
+
+impl TestGrants {
+    fn opened(snapshot: &Snapshot, grant: &Arc<DisclosureGrant>, now: Timestamp) -> Grant {
+        Grant {
+            grant: Arc::clone(grant),
+            owner: Arc::clone(snapshot.user(grant.owner).unwrap()),
+            names: grant_names(),
+            addresses: disclosed_addresses(snapshot, grant, now),
+        }
+    }
+}
 
 impl Grants for TestGrants {
-    fn find(&self, _: &Snapshot, grantee: UserId, grant: DisclosureGrantId) -> Option<Grant> {
-        let grants = self.0.lock().unwrap();
-        let found = grants
+    fn find(
+        &self,
+        snapshot: &Snapshot,
+        grantee: &ExternalId,
+        grant: DisclosureGrantId,
+        now: Timestamp,
+    ) -> Result<Grant, GrantRefusal> {
+        let grant = snapshot
+            .find_disclosure(grant)
+            .filter(|grant| grant.grantee == *grantee);
+        let grant = grant.ok_or(GrantRefusal::Unknown)?;
+        if grant.revoked_at.is_some() {
+            Err(GrantRefusal::Revoked)
+        } else if !grant.is_active(now) {
+            Err(GrantRefusal::Expired)
+        } else {
+            Ok(Self::opened(snapshot, grant, now))
+        }
+    }
+
+    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant> {
+        let grants = snapshot
+            .disclosures_to(grantee)
             .iter()
-            .find(|(user, known)| *user == grantee && known.id == grant);
-        found.map(|(_, grant)| grant.clone())
+            .filter(|grant| grant.is_active(now));
+        grants.map(|grant| Self::opened(snapshot, grant, now)).collect()
+    }
+
+    fn activity<'a>(&'a self, _: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
+        let calls = self.calls.lock().unwrap().clone();
+        let total = calls.len() as u64;
+        let page = calls
+            .into_iter()
+            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+            .take(limit as usize);
+        let calls = page.collect();
+        Box::pin(async move { Ok(ActivityPage { calls, total }) })
+    }
+
+    fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()> {
+        Box::pin(async move {
+            if self.is_full.load(Ordering::SeqCst) {
+                return Err(GrantFault::Unrecorded);
+            }
+            self.reads.lock().unwrap().extend(reads);
+            Ok(())
+        })
     }
 }
 
@@ -319,6 +388,7 @@ impl World {
             journal: Arc::clone(&fixture.journal),
             policy_settings: Arc::new(settings),
             aliases: Arc::new(TestAliases),
+            grant_time_bucket: Seconds(0),
             balances: node.clone(),
             grants: grants.clone(),
             indexer: Arc::new(NoProgress),

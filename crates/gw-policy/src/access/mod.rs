@@ -32,7 +32,7 @@ mod withheld_dependency;
 
 pub use crate::principal::{
     ContractAccess, Functions, Impersonation, OrgRights, Permissions, Principal, TargetStatus, active_orgs, belongs,
-    contract_access, owns, permissions, rights, target_status, upstream_key,
+    contract_access, disclosed_addresses, owns, permissions, rights, target_status, upstream_key,
 };
 pub use decide::decide;
 pub use effective::{ContractRights, Effective, effective};

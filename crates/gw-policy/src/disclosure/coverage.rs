@@ -89,6 +89,12 @@ pub fn check_class(scope: &DisclosureScope, class: DataClass, check: ClassCheck)
     if covers { Ok(()) } else { Err(ClassNotCovered(class)) }
 }
 
+/// The names of JSON-RPC methods to which the scope narrows activity; none if it does not narrow it (rule 25).
+pub fn activity_methods(scope: &DisclosureScope) -> impl Iterator<Item = &str> {
+    let methods = scope.methods.as_deref().unwrap_or_default();
+    methods.iter().map(String::as_str).filter(|method| !is_class(method))
+}
+
 /// Whether a row of the chain is inside the scope's dates and addresses (rule 23).
 ///
 /// `time` is the block time; `None` and a time of 0 mean that it is missing, and such a row is in no range. `sides` are
@@ -136,7 +142,7 @@ pub fn strongest_for_row<'a>(
 ) -> Option<&'a DisclosureGrant> {
     grants
         .into_iter()
-        .filter(|grant| now < grant.expires_at && is_member(grant.org))
+        .filter(|grant| grant.is_active(now) && is_member(grant.org))
         .filter(|grant| check_class(&grant.scope, DataClass::Transactions, check).is_ok())
         .filter(|grant| covers_row(&grant.scope, time, sides))
         .max_by_key(|grant| (grant.scope.level, Reverse(grant.id)))

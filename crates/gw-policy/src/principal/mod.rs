@@ -3,6 +3,7 @@
 //! [`access`](crate::access) decides by it what a caller may do, [`visibility`](crate::visibility) what a caller sees.
 //! This module does neither, so that both agree on the rights (I1).
 
+mod disclosed_addresses;
 mod disclosure;
 mod functions;
 mod impersonation;
@@ -11,7 +12,8 @@ mod permissions;
 mod public;
 mod target;
 
-pub(crate) use disclosure::disclosure;
+pub use disclosed_addresses::disclosed_addresses;
+pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;

@@ -158,6 +158,11 @@ impl<K: Eq + Hash + Clone, V: Row> Index<K, V> {
         self.rows.get(key).iter().find(|row| row.id() == id)
     }
 
+    /// Every row, in no particular order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &V> {
+        self.rows.rows.values().flat_map(Rows::as_slice)
+    }
+
     /// The key of every row, in no particular order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
         self.keys.values()

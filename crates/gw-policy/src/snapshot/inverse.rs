@@ -5,10 +5,7 @@ use super::{
     map::Map,
     record::{Contract, ContractGrant, Group, Membership, PastContract, Reservation, TxVisibility},
 };
-use gw_types::{
-    ContractId, DisclosureGrantId, ExternalId, GrantId, GroupId, MembershipId, OrgId, ReservationId, UserId,
-    VisibilityId,
-};
+use gw_types::{ContractId, ExternalId, GrantId, GroupId, MembershipId, OrgId, ReservationId, UserId, VisibilityId};
 use std::hash::Hash;
 
 /// Sets of row ids by a key. The cost of a change does not grow with the set: an organization may own tens of thousands
@@ -81,7 +78,6 @@ pub(super) struct InverseIndexes {
     pub(super) reservations_by_org: IdSets<OrgId, ReservationId>,
     /// Accepted transactions by the persons that they are shared with.
     pub(super) shares_by_recipient: IdSets<ExternalId, VisibilityId>,
-    pub(super) disclosures_by_grantee: IdSets<ExternalId, DisclosureGrantId>,
 }
 
 impl InverseIndexes {
@@ -133,19 +129,5 @@ impl InverseIndexes {
                 .map_or_else(Vec::new, |row| row.recipients.clone())
         };
         self.shares_by_recipient.replace(&id, recipients(old), recipients(new));
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    pub(super) fn put_disclosure(
-        &mut self,
-        id: DisclosureGrantId,
-        old: Option<&super::record::DisclosureGrant>,
-        new: Option<&super::record::DisclosureGrant>,
-    ) {
-        self.disclosures_by_grantee.replace(
-            &id,
-            old.map(|row| row.grantee.clone()),
-            new.map(|row| row.grantee.clone()),
-        );
     }
 }

@@ -23,9 +23,9 @@ pub use withheld::{AccountChange, VisibleState, WithheldState};
 use alloy_primitives::{Keccak256, keccak256};
 use gw_evm::code::creates_minimal_proxy;
 use gw_types::{
-    Address, AllowedTenantId, ApprovedCodeId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
-    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId,
-    SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, ContractId, ConvictionId, DisclosureGrantId, Epoch, ExternalId,
+    GrantId, GroupId, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
+    SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use index::{EndedLink, Index, Links};
 use inverse::InverseIndexes;
@@ -85,6 +85,8 @@ pub enum Change {
     ApprovedCode(ApprovedCodeId, Option<ApprovedCode>),
     /// The override of a system toggle.
     Toggle(ToggleId, Option<ToggleState>),
+    /// A grant of disclosure.
+    Disclosure(DisclosureGrantId, Option<DisclosureGrant>),
 }
 
 /// All policy rows at one epoch.
@@ -124,9 +126,10 @@ pub struct Snapshot {
     /// Size and hash of each approved code, in the order in which `approves_creation` compares prefixes.
     approved_by_size: Arc<BTreeMap<(u32, B256), ApprovedCodeId>>,
     toggles: Map<ToggleId, ToggleState>,
-    /// Grants of disclosure by the user whose addresses they disclose. No [`Change`] fills it yet, so it is empty
-    /// outside of tests.
+    /// Grants of disclosure by the user whose addresses they disclose.
     disclosures: Index<UserId, Arc<DisclosureGrant>>,
+    /// The same grants by the person to whom they disclose.
+    disclosures_by_grantee: Index<ExternalId, Arc<DisclosureGrant>>,
     inverse: InverseIndexes,
 }
 
@@ -212,6 +215,12 @@ impl Snapshot {
             Change::LinkEnded(id, address) => {
                 self.links.put(id, None);
                 self.ended_links.put(id, Some((address, EndedLink { id })));
+            }
+            Change::Disclosure(id, row) => {
+                let row = row.map(Arc::new);
+                self.disclosures_by_grantee
+                    .put(id, row.clone().map(|row| (row.grantee.clone(), row)));
+                self.disclosures.put(id, row.map(|row| (row.owner, row)));
             }
             Change::Reservation(id, row) => {
                 self.inverse
@@ -316,28 +325,24 @@ impl Snapshot {
         self.urls_by_secret.get(&secret)
     }
 
-    /// The snapshot with these grants of disclosure instead of its own. For tests, until a [`Change`] fills them.
-    #[cfg(any(test, feature = "testing"))]
-    #[must_use]
-    pub fn with_disclosures(mut self, grants: impl IntoIterator<Item = DisclosureGrant>) -> Self {
-        self.disclosures = Index::default();
-        self.inverse.disclosures_by_grantee = Default::default();
-        for grant in grants {
-            self.inverse.put_disclosure(grant.id, None, Some(&grant));
-            self.disclosures.put(grant.id, Some((grant.owner, Arc::new(grant))));
-        }
-        self
+    /// The grant of disclosure with this id. One that has ended is found until its secret is destroyed.
+    pub fn find_disclosure(&self, id: DisclosureGrantId) -> Option<&Arc<DisclosureGrant>> {
+        self.disclosures.find(id)
     }
 
-    /// The grants that disclose addresses of this user, expired ones included.
+    /// All grants of disclosure, ended ones included, in no particular order.
+    pub fn disclosures(&self) -> impl Iterator<Item = &Arc<DisclosureGrant>> {
+        self.disclosures.rows()
+    }
+
+    /// The grants that disclose addresses of this user, ended ones included.
     pub fn disclosures_by(&self, owner: UserId) -> &[Arc<DisclosureGrant>] {
         self.disclosures.get(owner)
     }
 
-    /// The grants that disclose addresses to this person, expired ones included, in no particular order.
-    pub fn disclosures_to(&self, grantee: &ExternalId) -> impl Iterator<Item = &Arc<DisclosureGrant>> {
-        let rows = self.inverse.disclosures_by_grantee.get(grantee);
-        rows.filter_map(|id| self.disclosures.find(*id))
+    /// The grants that disclose addresses to this person, ended ones included.
+    pub fn disclosures_to(&self, grantee: &ExternalId) -> &[Arc<DisclosureGrant>] {
+        self.disclosures_by_grantee.get(grantee)
     }
 
     /// The epoch of these rows.
@@ -794,6 +799,7 @@ impl Snapshot {
             && self.approved_by_size == other.approved_by_size
             && self.toggles == other.toggles
             && self.disclosures == other.disclosures
+            && self.disclosures_by_grantee == other.disclosures_by_grantee
             && self.inverse == other.inverse
     }
 }

@@ -8,7 +8,8 @@ use gw_evm::{
 use gw_types::{
     Address, AllowedTenantId, ApprovedCodeId, B256, Claims, ContractId, ConvictionId, DisclosureGrantId, ExternalId,
     GrantId, GroupId, Level, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
-    Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    SealedGrantSecret, Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId,
+    VisibilityId,
 };
 use std::sync::Arc;
 
@@ -323,7 +324,7 @@ pub struct RetiredContract {
 }
 
 /// A grant of disclosure: a user lets another person see the user's addresses (spec/30 §2.2 basis 9, spec/50 §2). A
-/// revoked grant has no row.
+/// grant that has ended stays until its secret is destroyed, so that its grantee can be told how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisclosureGrant {
     /// Row id.
@@ -336,12 +337,23 @@ pub struct DisclosureGrant {
     pub org: OrgId,
     /// When the owner approved it.
     pub granted_at: Timestamp,
-    /// When it ends.
+    /// When it ends unless it is revoked.
     pub expires_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
     /// Whether it covers addresses that the owner proved after the approval (HD8).
     pub include_future_addresses: bool,
     /// What it discloses.
     pub scope: DisclosureScope,
+    /// The secret under which it names addresses (spec/50 rule 29), encrypted.
+    pub secret: SealedGrantSecret,
+}
+
+impl DisclosureGrant {
+    /// Whether it is in force at `now`: neither revoked nor past its end.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && now < self.expires_at
+    }
 }
 
 /// What a grant of disclosure covers. `None` does not restrict it.
@@ -358,6 +370,16 @@ pub struct DisclosureScope {
 }
 
 impl DisclosureScope {
+    /// The scope that covers nothing: that of a stored row whose scope cannot be parsed.
+    pub const fn nothing() -> Self {
+        Self {
+            level: Level::Hidden,
+            dates: None,
+            addresses: Some(Vec::new()),
+            methods: Some(Vec::new()),
+        }
+    }
+
     /// Whether the grant covers an address itself, not only some rows or classes of data. Only then it gives a level
     /// outside of a row, and opens state and balances (HD8, R7a).
     pub const fn is_unrestricted(&self) -> bool {

@@ -7,8 +7,8 @@ use crate::snapshot::{
     ToggleState, TxVisibility, WithheldState,
 };
 use gw_types::{
-    Address, B256, ConvictionId, DisclosureGrantId, Level, QuarantineId, SuspensionId, Timestamp, VisibilityId,
-    WithheldId,
+    Address, B256, ConvictionId, DisclosureGrantId, Level, QuarantineId, SealedGrantSecret, SuspensionId, Timestamp,
+    VisibilityId, WithheldId,
 };
 
 impl World {
@@ -32,9 +32,21 @@ impl World {
     /// Adds a grant of disclosure of all current addresses of the user, for the current organization, from [`NOW`] to
     /// [`FUTURE`].
     #[must_use]
-    pub fn disclosed_to(mut self, grantee: &str, level: Level) -> Self {
+    pub fn disclosed_to(self, grantee: &str, level: Level) -> Self {
+        let scope = DisclosureScope {
+            level,
+            dates: None,
+            addresses: None,
+            methods: None,
+        };
+        self.disclosed_within(grantee, scope)
+    }
+
+    /// As [`Self::disclosed_to`], with this scope.
+    #[must_use]
+    pub fn disclosed_within(mut self, grantee: &str, scope: DisclosureScope) -> Self {
         let owner = self.current_user();
-        let id = DisclosureGrantId(uuid("disclosure", &format!("{owner}{grantee}{level:?}")));
+        let id = DisclosureGrantId(uuid("disclosure", &format!("{owner}{grantee}{scope:?}")));
         let new_row = DisclosureGrant {
             id,
             owner,
@@ -42,13 +54,10 @@ impl World {
             org: org_id(&self.org),
             granted_at: NOW,
             expires_at: FUTURE,
+            revoked_at: None,
             include_future_addresses: false,
-            scope: DisclosureScope {
-                level,
-                dates: None,
-                addresses: None,
-                methods: None,
-            },
+            scope,
+            secret: SealedGrantSecret([0; SealedGrantSecret::SIZE]),
         };
         self.disclosures.insert(id, new_row);
         self

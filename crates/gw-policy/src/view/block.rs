@@ -152,9 +152,10 @@ fn each_visible<'a>(
         let transaction = Transaction::read(scan)?;
         match transaction.access(viewer)? {
             TransactionAccess::None => Ok(()),
-            TransactionAccess::OrgAdmin | TransactionAccess::Shared | TransactionAccess::Participant => {
-                each(&transaction)
-            }
+            TransactionAccess::OrgAdmin
+            | TransactionAccess::Granted
+            | TransactionAccess::Shared
+            | TransactionAccess::Participant => each(&transaction),
         }
     })
 }

@@ -116,6 +116,7 @@ impl<'a> Receipt<'a> {
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
             moment: shape::moment(self.0.find("blockNumber"))?,
+            time: None,
         };
         let shown = viewer.transaction(&row);
         let log_suffices = entitlement == Entitlement::AccessOrLog && viewer.log_reveals_receipt(&row);

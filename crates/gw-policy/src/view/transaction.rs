@@ -53,7 +53,10 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         let transaction = Transaction::read(&mut Scan::new(text))?;
         Ok(match transaction.access(viewer)? {
             TransactionAccess::None => Disclosed::NULL,
-            TransactionAccess::OrgAdmin | TransactionAccess::Shared | TransactionAccess::Participant => {
+            TransactionAccess::OrgAdmin
+            | TransactionAccess::Granted
+            | TransactionAccess::Shared
+            | TransactionAccess::Participant => {
                 let mut out = String::with_capacity(text.len());
                 transaction.write(viewer, &mut out)?;
                 Disclosed::text(out)
@@ -110,6 +113,7 @@ impl<'a> Transaction<'a> {
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
             moment: shape::moment(self.0.find("blockNumber"))?,
+            time: None,
         })
     }
 

@@ -158,7 +158,7 @@ impl Viewer<'_> {
     pub fn may_trace(&self, row: &TransactionRow) -> bool {
         self.all(|viewer| match viewer.transaction_access(row) {
             TransactionAccess::Participant | TransactionAccess::OrgAdmin => true,
-            TransactionAccess::Shared | TransactionAccess::None => false,
+            TransactionAccess::Shared | TransactionAccess::Granted | TransactionAccess::None => false,
         })
     }
 }

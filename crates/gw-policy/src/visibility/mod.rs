@@ -41,6 +41,30 @@ use crate::{Snapshot, settings::PolicySettings, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
+/// The row in which an address stands: a grant of disclosure may cover only some rows (R5, R7, spec/50 rule 23).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowContext {
+    /// When the row happened, by its block.
+    pub moment: Moment,
+    /// The time of its block; `None` if it is unknown. Then no grant with dates covers the row.
+    pub time: Option<Timestamp>,
+    /// The sender and the receiver of the row; `None` if the address stands in no row, or is no side of one. Then only
+    /// unrestricted grants count (HD8).
+    pub sides: Option<(Address, Option<Address>)>,
+}
+
+impl RowContext {
+    /// The context of an address that is no side of a row.
+    #[must_use]
+    pub const fn without_sides(moment: Moment) -> Self {
+        Self {
+            moment,
+            time: None,
+            sides: None,
+        }
+    }
+}
+
 /// A user, or an anonymous caller, at a point in time; optionally restricted to what an impersonating administrator may
 /// also see.
 ///

@@ -1,11 +1,15 @@
 //! A viewer by the rights of one user, without impersonation.
 
-use super::basis;
+use super::{RowContext, basis};
 use crate::{
     Snapshot,
-    principal::{self, Principal, contract_access, disclosure, reached_registrations, target_status},
+    disclosure::{DataClass, coverage::check_class},
+    principal::{
+        self, DisclosedRow, Principal, contract_access, disclosure, grants_on, reached_registrations, row_disclosure,
+        target_status,
+    },
     settings::{HiddenBalanceMode, KycGate, PolicySettings},
-    snapshot::{Moment, User},
+    snapshot::{DisclosureGrant, Moment, User},
 };
 use gw_types::{Address, B256, Claim, DisclosureGrantId, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
@@ -57,22 +61,49 @@ impl<'s> SingleViewer<'s> {
         basis::resolve(self, address)
     }
 
-    /// The level that grants of disclosure give for the address (basis 9).
+    /// The level that grants of disclosure give for the address outside of a row (basis 9).
     pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
-        self.disclosure(address).map(|(level, _)| level)
+        self.disclosure(address, None).map(|(level, _)| level)
     }
 
-    /// The level that grants of disclosure give for the address, and the grant that gives it (basis 9).
-    fn disclosure(&self, address: Address) -> Option<(Level, DisclosureGrantId)> {
+    /// The level that grants of disclosure give for the address, in a row or outside of rows, and the grant that gives
+    /// it (basis 9).
+    fn disclosure(&self, address: Address, row: Option<DisclosedRow<'_>>) -> Option<(Level, DisclosureGrantId)> {
         let (user, principal) = (self.user?, self.principal.as_ref()?);
         let is_member = |org| principal.rights_in(org).is_some();
-        disclosure(self.snapshot, user, is_member, address, self.now)
+        match row {
+            None => disclosure(self.snapshot, user, is_member, address, self.now),
+            Some(row) => row_disclosure(self.snapshot, user, is_member, address, self.now, row),
+        }
     }
 
-    /// The disclosure of an address in a row of this moment. A grant of level Hidden discloses nothing (R1).
-    pub(super) fn disclosure_at(&self, address: Address, moment: Moment) -> Option<(Level, DisclosureGrantId)> {
-        let disclosure = self.disclosure(address).filter(|(level, _)| *level > Level::Hidden)?;
-        self.is_registered_as_now(address, moment).then_some(disclosure)
+    /// The disclosure of an address in a row, by the grants whose scope covers the row (spec/50 rules 23 and 27). A
+    /// grant of level Hidden discloses nothing (R1).
+    pub(super) fn disclosure_at(&self, address: Address, row: &RowContext) -> Option<(Level, DisclosureGrantId)> {
+        let sides = row.sides.map(|(from, to)| [from, to.unwrap_or(from)]);
+        let covered = sides.as_ref().map(|sides| DisclosedRow {
+            time: row.time,
+            sides,
+            check: self.policy_settings.disclosure_classes,
+        });
+        let disclosure = self
+            .disclosure(address, covered)
+            .filter(|(level, _)| *level > Level::Hidden)?;
+        self.is_registered_as_now(address, row.moment).then_some(disclosure)
+    }
+
+    /// The grants in force that disclose rows of the address, with those that cover some rows only.
+    pub(super) fn grants_on(&self, address: Address) -> Vec<&'s Arc<DisclosureGrant>> {
+        let (Some(user), Some(principal)) = (self.user, &self.principal) else {
+            return Vec::new();
+        };
+        let is_member = |org| principal.rights_in(org).is_some();
+        let mut grants = grants_on(self.snapshot, user, is_member, address, self.now);
+        let check = self.policy_settings.disclosure_classes;
+        grants.retain(|grant| {
+            grant.scope.level > Level::Hidden && check_class(&grant.scope, DataClass::Transactions, check).is_ok()
+        });
+        grants
     }
 
     pub(crate) fn sees(&self, address: Address) -> bool {
@@ -152,7 +183,7 @@ impl<'s> SingleViewer<'s> {
     }
 
     /// Whether the address had the same registration at this moment as now, or none at both.
-    fn is_registered_as_now(&self, address: Address, moment: Moment) -> bool {
+    pub(super) fn is_registered_as_now(&self, address: Address, moment: Moment) -> bool {
         let then = self.snapshot.contract_at(address, moment);
         then.map(|contract| contract.id) == self.snapshot.contract(address).map(|contract| contract.id)
     }

@@ -1,9 +1,9 @@
 //! Visibility of one transaction or receipt, evaluated on a typed row (spec/30 §2.4, §5; K7). JSON results and lists
 //! are both written from it, so that they cannot disagree.
 
-use super::{SingleViewer, Viewer};
+use super::{RowContext, SingleViewer, Viewer};
 use crate::{settings::AdminTx, snapshot::Moment};
-use gw_types::{Address, B256};
+use gw_types::{Address, B256, Level, Timestamp};
 use std::sync::Arc;
 
 /// The facts that the visibility of a transaction depends on.
@@ -15,8 +15,22 @@ pub struct TransactionRow {
     pub from: Address,
     /// Its receiver; `None` for a deployment.
     pub to: Option<Address>,
-    /// When it was executed.
+    /// When it was executed, by its block.
     pub moment: Moment,
+    /// The time of its block; `None` if the node did not report it. Then no grant of disclosure with dates covers the
+    /// transaction.
+    pub time: Option<Timestamp>,
+}
+
+impl TransactionRow {
+    /// The row as context of its sides.
+    pub(crate) const fn context(&self) -> RowContext {
+        RowContext {
+            moment: self.moment,
+            time: self.time,
+            sides: Some((self.from, self.to)),
+        }
+    }
 }
 
 /// The right by which a viewer sees a transaction, from the weakest to the strongest. The strongest applies.
@@ -26,6 +40,8 @@ pub enum TransactionAccess {
     None,
     /// The viewer administers the contract that the transaction was sent to. The transaction is masked (K7).
     OrgAdmin,
+    /// A grant of disclosure of level Full on a side covers the transaction (spec/30 section 5). Both sides are Full.
+    Granted,
     /// The viewer is listed in `visibleTo`. Both sides are Full.
     Shared,
     /// The viewer owns the sender or receiver. Everything is visible.
@@ -148,7 +164,7 @@ impl SingleViewer<'_> {
     fn transaction(&self, row: &TransactionRow) -> TransactionVisibility {
         let access = self.transaction_access(row);
         let masks = match access {
-            TransactionAccess::Participant | TransactionAccess::Shared => false,
+            TransactionAccess::Participant | TransactionAccess::Shared | TransactionAccess::Granted => false,
             TransactionAccess::OrgAdmin => self.policy_settings.admin_tx == AdminTx::Masked,
             TransactionAccess::None => true,
         };
@@ -170,11 +186,22 @@ impl SingleViewer<'_> {
             TransactionAccess::None
         } else if self.is_recipient(row.hash) {
             TransactionAccess::Shared
+        } else if self.is_granted(row) {
+            TransactionAccess::Granted
         } else if row.to.is_some_and(|to| self.administers_contract(to, row.moment)) {
             TransactionAccess::OrgAdmin
         } else {
             TransactionAccess::None
         }
+    }
+
+    /// Whether a grant of disclosure of level Full on a side covers the transaction (spec/50 rules 23 to 28).
+    fn is_granted(&self, row: &TransactionRow) -> bool {
+        let is_full = |side| {
+            self.disclosure_at(side, &row.context())
+                .is_some_and(|(level, _)| level == Level::Full)
+        };
+        is_full(row.from) || row.to.is_some_and(is_full)
     }
 
     /// Whether the user owns the transaction's sender or receiver (HD10). A contract is not a wallet: an address that

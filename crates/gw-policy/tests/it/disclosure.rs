@@ -7,7 +7,7 @@ use gw_policy::{
     },
     snapshot::{DisclosureGrant, DisclosureScope},
 };
-use gw_types::{Address, DisclosureGrantId, Level, OrgId, Timestamp, UserId};
+use gw_types::{Address, DisclosureGrantId, Level, OrgId, SealedGrantSecret, Timestamp, UserId};
 use proptest::prelude::*;
 
 /// The table of spec/50 section 3, one line per row: status at the time, trigger, who, result.
@@ -323,8 +323,10 @@ fn grant(id: u128, scope: DisclosureScope) -> DisclosureGrant {
         org: OrgId::fixed(id % 2 + 1),
         granted_at: Timestamp::from_secs(2),
         expires_at: Timestamp::from_secs(9),
+        revoked_at: None,
         include_future_addresses: false,
         scope,
+        secret: SealedGrantSecret([0; SealedGrantSecret::SIZE]),
     }
 }
 

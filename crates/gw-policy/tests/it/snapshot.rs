@@ -4,15 +4,15 @@ use gw_evm::{CustomMethodNames, Method, MethodSet};
 use gw_policy::{
     Change, Snapshot,
     snapshot::{
-        AddressLink, AllowedTenant, ApprovedCode, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind,
-        Membership, MembershipState, OrgUserRecord, Organization, PastContract, Reservation, RetiredContract,
-        Revocation, SharedInfra, ToggleState, TxVisibility, User,
+        AddressLink, AllowedTenant, ApprovedCode, Contract, ContractGrant, DisclosureGrant, DisclosureScope,
+        EventRules, Group, GroupAccess, LinkKind, Membership, MembershipState, OrgUserRecord, Organization,
+        PastContract, Reservation, RetiredContract, Revocation, SharedInfra, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{
-    Address, AllowedTenantId, ApprovedCodeId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId,
-    LinkId, MembershipId, OrgId, OrgUserRecordId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId,
-    UserId, VisibilityId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, Claim, Claims, ContractId, DisclosureGrantId, Epoch, ExternalId,
+    GrantId, GroupId, LinkId, MembershipId, OrgId, OrgUserRecordId, ReservationId, SealedGrantSecret, SharedInfraId,
+    TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Arc};
@@ -50,7 +50,7 @@ fn contract(id: u8, address_byte: u8) -> Contract {
 /// A change of one row, with id and content from small numbers; `None` removes the row. Rows with unique keys in the
 /// store (external ids, contract addresses) are generated as whole sets by [`names`] and [`addresses`].
 fn row() -> impl Strategy<Value = Change> {
-    let numbers = (0..11u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
+    let numbers = (0..12u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
     numbers.prop_map(|(kind, id, key, flag, present)| {
         let (n, k) = (u128::from(id), u128::from(key));
         match kind {
@@ -210,6 +210,22 @@ fn row() -> impl Strategy<Value = Change> {
                 };
                 Change::PastContract(row.contract.id, present.then_some(row))
             }
+            10 => {
+                let (id, grantee) = (DisclosureGrantId::fixed(n), format!("did:test:{key}"));
+                let row = DisclosureGrant {
+                    id,
+                    owner: UserId::fixed(k),
+                    grantee: ExternalId::new(&grantee).unwrap(),
+                    org: OrgId::fixed(1),
+                    granted_at: Timestamp::from_secs(1),
+                    expires_at: Timestamp::from_secs(9),
+                    revoked_at: flag.then_some(Timestamp::from_secs(5)),
+                    include_future_addresses: flag,
+                    scope: DisclosureScope::nothing(),
+                    secret: SealedGrantSecret([key; SealedGrantSecret::SIZE]),
+                };
+                Change::Disclosure(id, present.then_some(row))
+            }
             _ => {
                 let (id, until) = (TokenId::fixed(n), Timestamp::from_secs(i64::from(key)));
                 Change::Revocation(id, present.then_some(Revocation { id, until }))
@@ -337,6 +353,7 @@ fn row_key(change: &Change) -> ((u8, u128), bool) {
         Change::PastContract(id, row) => (20, id.0, row.is_none()),
         Change::Withheld(id, row) => (21, id.0, row.is_none()),
         Change::ApprovedCode(id, row) => (22, id.0, row.is_none()),
+        Change::Disclosure(id, row) => (23, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), is_removed)
 }

@@ -4,7 +4,7 @@ use gw_postings::{
     BlockRange, BlockRows, FrameParties, Grant, HiddenTransfers, LogParties, PartialRows, ParticipantRows, RowId,
     Scope, Space, TransactionRows, TransferParties, VisibleAddress,
 };
-use gw_types::Address;
+use gw_types::{Address, Timestamp};
 
 /// The ids of the rows that the scope selects, in ascending order.
 pub(crate) fn select(blocks: &[BlockRows], space: Space, scope: &Scope) -> Vec<u64> {
@@ -35,6 +35,7 @@ fn select_by(blocks: &[BlockRows], scope: &Scope, verdicts: impl Fn(&Judge<'_>) 
             let judge = Judge {
                 scope,
                 block: block.number,
+                time: block.time,
                 id: RowId(transaction),
                 rows,
             };
@@ -54,6 +55,7 @@ fn select_by(blocks: &[BlockRows], scope: &Scope, verdicts: impl Fn(&Judge<'_>) 
 struct Judge<'a> {
     scope: &'a Scope,
     block: u64,
+    time: Timestamp,
     id: RowId,
     rows: &'a TransactionRows,
 }
@@ -96,11 +98,14 @@ impl Judge<'_> {
     fn is_granted(&self, sides: &[Address]) -> bool {
         let by_grant = |grant: &Grant| {
             let is_target = sides.contains(&grant.target.address) && includes(grant.target.blocks, self.block);
-            let has_counterparty = grant
+            let is_in_time = grant
+                .times
+                .is_none_or(|(first, last)| self.time.micros() != 0 && first <= self.time && self.time <= last);
+            let has_counterparties = grant
                 .counterparties
-                .as_ref()
-                .is_none_or(|others| sides.iter().any(|side| others.contains(side)));
-            is_target && has_counterparty
+                .iter()
+                .all(|others| sides.iter().any(|side| others.contains(side)));
+            is_target && is_in_time && has_counterparties
         };
         self.scope.grants.iter().any(by_grant)
     }

@@ -115,8 +115,15 @@ fn event_logs() -> impl Strategy<Value = EventLogs> {
 pub(crate) fn scope() -> impl Strategy<Value = Scope> {
     let few = || collection::vec(visible(), 0..3);
     let fewer = || collection::vec(visible(), 0..2);
-    let grant = (visible(), option::of(collection::vec(addresses(), 0..3)))
-        .prop_map(|(target, counterparties)| Grant { target, counterparties });
+    // The times of the chain, one before and one after them, and those between two blocks.
+    let times = (995..1_130_i64, 0..60_i64)
+        .prop_map(|(first, span)| (Timestamp::from_secs(first), Timestamp::from_secs(first + span)));
+    let counterparties = collection::vec(collection::vec(addresses(), 0..3), 0..3);
+    let grant = (visible(), option::of(times), counterparties).prop_map(|(target, times, counterparties)| Grant {
+        target,
+        times,
+        counterparties,
+    });
     let transactions = || collection::btree_set((0..40_u64).prop_map(RowId), 0..3);
     let topic = || (0..TOPICS).prop_map(topic);
     let addresses = (few(), few(), few(), few(), fewer(), few(), fewer());

@@ -15,6 +15,7 @@ mod consistency;
 mod corpus;
 mod custom_methods;
 mod denials;
+mod disclosure;
 mod fees;
 mod filters;
 mod fuzz_pipeline;

@@ -27,7 +27,7 @@ const ACCESS_ENDED: Option<(u16, &str)> = Some((1008, "access ended"));
 /// The close frame of a connection without authentication.
 const AUTHENTICATE_FIRST: Option<(u16, &str)> = Some((1008, "authenticate first"));
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 /// How a connection is opened.
 enum By<'a> {
@@ -47,7 +47,7 @@ impl World {
         address
     }
 
-    async fn connect(&self, person: &TestUser) -> Socket {
+    pub(crate) async fn connect(&self, person: &TestUser) -> Socket {
         open(self.listen().await, By::Header(&person.token)).await.unwrap().0
     }
 }
@@ -110,14 +110,14 @@ impl Socket {
         self.next().await.unwrap()
     }
 
-    async fn result(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn result(&mut self, method: &str, params: Value) -> Value {
         let answer = self.call(method, params).await;
         assert!(answer.get("result").is_some(), "{method}: {answer}");
         answer["result"].clone()
     }
 
     /// The item of the next notification of a subscription.
-    async fn item(&mut self, subscription: &Value) -> Value {
+    pub(crate) async fn item(&mut self, subscription: &Value) -> Value {
         let notification = self.next().await.unwrap();
         assert_eq!(
             (&notification["jsonrpc"], &notification["method"]),

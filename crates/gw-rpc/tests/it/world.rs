@@ -265,7 +265,7 @@ impl World {
                 Record::SendIntent(intent) => intents.push(intent),
                 Record::SendOutcome(outcome) => outcomes.push(outcome),
                 Record::Access(call) => calls.push(call),
-                Record::Admin(_) | Record::Security(_) => {}
+                Record::Admin(_) | Record::Security(_) | Record::Disclosure(_) => {}
             }
         }
         (intents, outcomes, calls)

@@ -31,8 +31,11 @@ use gw_evm::CustomMethods;
 use gw_http::{AllowedOrigins, Origin};
 use gw_identity::ResolverConfig;
 use gw_identity::oauth::Clients;
-use gw_policy::PolicySettings;
-use gw_types::{ExternalId, Secret};
+use gw_policy::{
+    PolicySettings,
+    disclosure::{ClassCheck, GrantLimits},
+};
+use gw_types::{ExternalId, Seconds, Secret};
 use gw_zk::{circuit::Circuit, did::Network};
 use ipnet::IpNet;
 use kind::{ListedOrigin, Rate};
@@ -90,6 +93,8 @@ pub struct Config {
     pub node: Node,
     /// Access and privacy settings, with the profile already applied.
     pub policy_settings: PolicySettings,
+    /// Disclosure of users' data.
+    pub disclosure: DisclosureConfig,
     /// JSON-RPC methods that are not in the registry.
     pub custom_methods: Arc<CustomMethods>,
     /// HTTP status of a denial on `/rpc` (decision 14).
@@ -123,6 +128,26 @@ pub struct EdgeConfig {
     pub internal_networks: Vec<IpNet>,
     /// Host names under which internal routes answer, in addition to the local machine and the listener's address.
     pub internal_hosts: Vec<String>,
+}
+
+/// Disclosure of users' data (spec/50). `DISCLOSURE_STRICT_SCOPE` is one of the policy settings.
+#[derive(Clone, Copy, Debug)]
+pub struct DisclosureConfig {
+    /// Limits of approvals.
+    pub grant_limits: GrantLimits,
+    /// Whether a request for full disclosure needs a legal basis.
+    pub requires_legal_basis_for_full: bool,
+    /// Seconds to whose multiples block times are rounded down below full disclosure; 0 shows them exactly.
+    pub time_bucket: u32,
+    /// How long after its end the secret of a grant is kept.
+    pub secret_retention: Duration,
+}
+
+impl DisclosureConfig {
+    /// How long after its end the secret of a grant is kept, in whole seconds.
+    pub fn secret_retention(&self) -> Seconds {
+        Seconds(u32::try_from(self.secret_retention.as_secs()).unwrap_or(u32::MAX))
+    }
 }
 
 /// Rate, connection and concurrency limits.
@@ -483,6 +508,14 @@ impl Config {
             },
             node: node(settings)?,
             policy_settings: policy_settings(settings)?,
+            disclosure: DisclosureConfig {
+                grant_limits: GrantLimits {
+                    max_grant_hours: need(settings, &var::DISCLOSURE_MAX_GRANT_HOURS)?,
+                },
+                requires_legal_basis_for_full: need(settings, &var::DISCLOSURE_REQUIRE_LEGAL_BASIS_FULL)?,
+                time_bucket: need(settings, &var::DISCLOSURE_TIME_BUCKET_SECONDS)?,
+                secret_retention: need(settings, &var::DISCLOSURE_SECRET_RETENTION)?,
+            },
             custom_methods: Arc::new(
                 rules::custom_methods(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?,
             ),
@@ -699,6 +732,11 @@ fn policy_settings(settings: &Settings) -> Result<PolicySettings, &'static str> 
         deployments: need(settings, &var::DEPLOYMENTS)?,
         mined_trace: need(settings, &var::MINED_TRACE)?,
         raw_nonce_gap_max: need(settings, &var::RAW_NONCE_GAP_MAX)?,
+        disclosure_classes: if need(settings, &var::DISCLOSURE_STRICT_SCOPE)? {
+            ClassCheck::Strict
+        } else {
+            ClassCheck::ActivityOnly
+        },
         reservation_ttl: profile.reservation_ttl,
         eth_call_tracing: need(settings, &var::RUNTIME_TRACING_ETH_CALL_ENABLED)?,
         intra_org_grant_tracing: need(settings, &var::RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED)?,

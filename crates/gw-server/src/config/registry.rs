@@ -32,6 +32,7 @@ macro_rules! kind {
 mod admin;
 mod audit;
 mod deployment;
+mod disclosure;
 mod edge;
 mod explorer;
 mod explorer_backend;
@@ -43,8 +44,8 @@ mod policy;
 mod store;
 
 pub use {
-    admin::*, audit::*, deployment::*, edge::*, explorer::*, explorer_backend::*, identity::*, limits::*, node::*,
-    operation::*, policy::*, store::*,
+    admin::*, audit::*, deployment::*, disclosure::*, edge::*, explorer::*, explorer_backend::*, identity::*,
+    limits::*, node::*, operation::*, policy::*, store::*,
 };
 
 /// Seconds in an hour.
@@ -70,6 +71,7 @@ static SECTIONS: &[&[&dyn Entry]] = &[
     admin::ENTRIES,
     node::ENTRIES,
     policy::ENTRIES,
+    disclosure::ENTRIES,
     store::ENTRIES,
     explorer::ENTRIES,
     audit::ENTRIES,

@@ -22,6 +22,7 @@ pub(crate) fn api_document() -> anyhow::Result<String> {
         gw_rpc::api(),
         gw_explorer::api(),
         gw_admin::api(),
+        gw_disclosure::api(),
     ] {
         api.merge(part);
     }
@@ -169,6 +170,10 @@ const TAGS: &[(&str, &str)] = &[
     ("dev", "Help for development; absent in production."),
     ("diagnostics", "What a member may do and see, and why."),
     ("directory", "Logins by enterprise directory."),
+    (
+        "disclosure",
+        "Requests, grants and events of disclosure of a user's data.",
+    ),
     ("eth", "Ethereum addresses linked to the caller's DID."),
     (
         "explorer",

@@ -2,6 +2,7 @@
 
 use super::{
     administration::AdminThread,
+    disclosure::{self, ExplorerGrants},
     explorer::{Explorer, ExplorerApi},
     sessions::Sessions,
     stores::Secrets,
@@ -96,7 +97,9 @@ impl Features {
 pub(super) fn features(deps: &AppDeps<'_>) -> anyhow::Result<Features> {
     install_block_gate(deps);
     let rpc = rpc(deps)?;
+    let disclosure = disclosure::state(deps)?;
     let public = Router::from(gw_identity::router(identity(deps)?)).merge(gw_rpc::router(rpc.clone()));
+    let public = public.merge(gw_disclosure::router(disclosure.clone()));
     // The built-in sign-in page is served only if FRONTEND_URL names no other front end.
     let (login_page, is_own_page) = web::login_page(&deps.config.edge);
     let public = public.merge(web::home(&login_page));
@@ -105,7 +108,8 @@ pub(super) fn features(deps: &AppDeps<'_>) -> anyhow::Result<Features> {
     } else {
         public
     };
-    let admin = deps.administration.offload(gw_admin::router(admin(deps, rpc)?));
+    let admin = gw_admin::router(admin(deps, rpc)?).merge(gw_disclosure::admin_router(disclosure));
+    let admin = deps.administration.offload(admin);
     Ok(Features {
         public,
         admin: guard(admin, Arc::clone(&deps.http_context)),
@@ -340,7 +344,10 @@ pub(super) fn seconds(duration: Duration) -> anyhow::Result<Seconds> {
 
 impl AppDeps<'_> {
     /// Starts the background tasks. They end when `shutdown` is cancelled.
-    pub(super) fn start_workers(&self, recovery: Recovery, shutdown: &CancellationToken) {
+    ///
+    /// # Errors
+    /// If the checkpoint key cannot be read.
+    pub(super) fn start_workers(&self, recovery: Recovery, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let context = send_context(self);
         // Sends that a crash left without an outcome are resolved in the background; no request waits for them.
         tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
@@ -359,6 +366,13 @@ impl AppDeps<'_> {
         }
         self.tasks
             .spawn(workers::purge_expired(self.store.clone(), shutdown.clone()));
+        let disclosures = workers::DisclosureSweeper {
+            store: self.store.clone(),
+            feed: self.feed.clone(),
+            cipher: Arc::clone(&self.group_keys),
+            secret_retention: self.config.disclosure.secret_retention(),
+        };
+        self.tasks.spawn(disclosures.run(shutdown.clone()));
         let contract_wallets = workers::ContractWallets {
             store: self.store.clone(),
             chain: Arc::new(OwnChain {
@@ -374,16 +388,20 @@ impl AppDeps<'_> {
             let end = shutdown.clone();
             self.tasks.spawn(async move { directory.watch(end).await });
         }
-        self.start_explorer(shutdown);
+        self.start_explorer(shutdown)?;
         self.tasks
             .spawn(workers::watch_cache(self.cache.clone(), shutdown.clone()));
+        Ok(())
     }
 
     /// Starts the explorer, if it has a database.
-    fn start_explorer(&self, shutdown: &CancellationToken) {
+    ///
+    /// # Errors
+    /// If the checkpoint key cannot be read.
+    fn start_explorer(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let config = &self.config.explorer;
         let Some(location) = config.database.clone() else {
-            return;
+            return Ok(());
         };
         let explorer = Explorer {
             config: config.clone(),
@@ -396,10 +414,16 @@ impl AppDeps<'_> {
             http_context: Arc::clone(&self.http_context),
             journal: Arc::clone(&self.journal),
             policy_settings: Arc::new(self.config.policy_settings.clone()),
+            grants: ExplorerGrants {
+                disclosure: disclosure::state(self)?,
+                feed: self.feed.clone(),
+            },
+            grant_time_bucket: Seconds(self.config.disclosure.time_bucket),
             clock: Arc::clone(&self.http_context.clock),
             entropy: Arc::clone(&self.entropy),
             tasks: self.tasks.clone(),
         };
         self.tasks.spawn(explorer.run(shutdown.clone()));
+        Ok(())
     }
 }

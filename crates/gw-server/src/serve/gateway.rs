@@ -112,7 +112,7 @@ impl Gateway<'_> {
                 "the newest block cannot be read yet; it is retried"
             );
         }
-        deps.start_workers(recovery, shutdown);
+        deps.start_workers(recovery, shutdown)?;
         let verification = trust::verification(
             &setup.config,
             &setup.secrets,

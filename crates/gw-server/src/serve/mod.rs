@@ -9,6 +9,7 @@ mod api_examples;
 mod audit_log;
 mod conditions;
 mod directory;
+mod disclosure;
 pub(crate) mod explorer;
 mod fault;
 mod features;

@@ -1,10 +1,12 @@
-//! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals' numbers; the
-//! sealer, the verifier and the retention of the audit log; and the deletion of expired rows.
+//! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals' numbers;
+//! the sealer, the verifier and the retention of the audit log; the sweeper of grants of disclosure; and the deletion of
+//! expired rows.
 //!
 //! A worker ends after its current step when its token is cancelled. Ending it at any time loses no data.
 
 mod cache;
 mod contract_wallets;
+mod disclosure;
 mod journal_heads;
 mod privileges;
 mod purge;
@@ -15,6 +17,7 @@ mod verify;
 
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
+pub(crate) use disclosure::DisclosureSweeper;
 pub(crate) use journal_heads::watch as watch_journal_heads;
 pub(crate) use privileges::watch as watch_privileges;
 pub(crate) use purge::purge_expired;

@@ -107,6 +107,26 @@ impl Fixture {
         newest.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
+    fn disclosure_request(&self) -> Value {
+        json!({"org_id": self.org, "target_user_id": self.user, "requester_did": "did:test:grantee", "reason": "test",
+            "scope": {"methods": ["activity_logs"]}})
+    }
+
+    /// Requests a disclosure of the user's data, which the user approves if `is_approved`. Returns the ids of the
+    /// request and of its grant.
+    async fn disclose(&self, w: &World, is_approved: bool) -> (String, String) {
+        let body = self.disclosure_request();
+        let created = w.gw.admin("POST", "/disclosure/requests", Some(body)).await.expect(201);
+        let request = created["id"].as_str().unwrap().to_owned();
+        if !is_approved {
+            return (request, String::new());
+        }
+        let path = format!("/api/v1/me/disclosure/requests/{request}/approve");
+        let token = w.gw.login(&self.did).await;
+        let approved = w.gw.as_user(&token, "POST", &path, Some(json!({}))).await.expect(200);
+        (request, approved["grant"]["id"].as_str().unwrap().to_owned())
+    }
+
     /// The path with this fixture's ids, and a valid body.
     async fn request(&self, w: &World, method: &str, path: &str) -> (String, Option<Value>) {
         let mut group = self.group.clone();
@@ -138,6 +158,8 @@ impl Fixture {
             ("POST", "/approved-code") => {
                 Some(json!({"name": "new", "creation_code": self.shared.replace("0x", "0x6b")}))
             }
+            ("POST", "/disclosure/requests") => Some(self.disclosure_request()),
+            ("POST", "/disclosure/grants/{grant_id}/revoke") => Some(json!({"reason": "test"})),
             ("POST", "/legal-holds") => Some(json!({"stream": "security", "reason": "test"})),
             ("POST", "/legal-holds/{id}/lift") => Some(json!({"reason": "test"})),
             ("POST", "/system/eth-call-tracing") => Some(json!({"enabled": true, "reason": "test"})),
@@ -188,6 +210,11 @@ impl Fixture {
             ("PUT", "/orgs/{org_id}/contracts/{address}/grants/{group_id}") => Some(json!({"functions": []})),
             _ => None,
         };
+        let (request, grant) = if path.contains("/disclosure/") {
+            self.disclose(w, path.contains("{grant_id}")).await
+        } else {
+            Default::default()
+        };
         let mut url = UNKNOWN.to_owned();
         if path.contains("/rpc-urls/{id}") {
             let token = w.gw.login(&self.did).await;
@@ -227,6 +254,9 @@ impl Fixture {
             .replace("/approved-code/{hash}", &format!("/approved-code/{}", self.approved))
             .replace("/legal-holds/{id}", &format!("/legal-holds/{}", self.hold))
             .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
+            .replace("{request_id}", &request)
+            .replace("{grant_id}", &grant)
+            .replace("{report_type}", "activity_summary")
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)
             .replace("{did}", &self.did)
@@ -234,10 +264,16 @@ impl Fixture {
             .replace("{user_id}", &user)
             .replace("{membership_id}", &membership)
             .replace("{address}", &self.address);
-        let query = if path.ends_with("/effective-permissions") {
-            "?org=meridian"
-        } else {
-            ""
+        let query = match path.as_str() {
+            path if path.ends_with("/effective-permissions") => "?org=meridian".to_owned(),
+            path if path.ends_with("/check-access") => {
+                format!("?requester_did=did:test:grantee&target_user_did={}", self.did)
+            }
+            path if path.ends_with("/disclosure/counters") => format!("?org_id={}", self.org),
+            "/api/v1/admin/disclosure/requests" | "/api/v1/admin/disclosure/grants" if method == "GET" => {
+                format!("?org_id={}", self.org)
+            }
+            _ => String::new(),
         };
         (format!("{path}{query}"), body)
     }

@@ -32,7 +32,13 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Pages with blocks to run. Each list of pages is run in one shell, in this order, by one of the tests below.
 const TYPED: [&[&str]; 3] = [
     &["README.md"],
-    &["docs/admin.md", "docs/clients.md", "docs/rpc.md", "docs/oauth.md"],
+    &[
+        "docs/admin.md",
+        "docs/disclosure.md",
+        "docs/clients.md",
+        "docs/rpc.md",
+        "docs/oauth.md",
+    ],
     &["docs/production.md"],
 ];
 

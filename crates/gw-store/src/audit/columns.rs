@@ -1,7 +1,7 @@
 //! Columns copied from an entry, for queries. Displayed values are always read from the entry's bytes.
 
 use crate::entity::entries;
-use gw_audit::{Content, EntryError, Record, StoredEntry, outbox::is_invalid_id_entry};
+use gw_audit::{Content, EntryError, Record, ResourceType, StoredEntry, outbox::is_invalid_id_entry};
 use sea_orm::ActiveValue::{NotSet, Set};
 use uuid::Uuid;
 
@@ -69,6 +69,15 @@ impl Columns {
                 correlation_id: event.correlation_id.map(Into::into),
                 action: Some(event.kind.as_str()),
                 actor_id: event.user_id.map(|user| user.0),
+                ..self
+            },
+            Record::Disclosure(read) => Self {
+                external_id: read.viewer_external_id.map(Into::into),
+                correlation_id: read.correlation_id.map(Into::into),
+                action: Some(read.action.as_str()),
+                actor_id: read.viewer_id.map(|user| user.0),
+                resource_type: Some(ResourceType::DisclosureGrant.as_str()),
+                resource_id: Some(read.grant_id.to_string()),
                 ..self
             },
             Record::SendIntent(intent) => Self {

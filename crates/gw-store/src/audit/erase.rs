@@ -205,6 +205,7 @@ fn subject(record: &Record) -> Option<&str> {
     match record {
         Record::Access(call) => call.external_id.as_ref().map(ExternalId::as_str),
         Record::Security(event) => event.external_id.as_ref().map(ExternalId::as_str),
+        Record::Disclosure(read) => read.viewer_external_id.as_ref().map(ExternalId::as_str),
         Record::SendIntent(intent) => intent.subject.as_ref().map(ExternalId::as_str),
         Record::Admin(_) | Record::SendOutcome(_) => None,
     }

@@ -18,7 +18,7 @@ use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceTyp
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, SimpleExpr},
+    sea_query::{Expr, LikeExpr, SimpleExpr},
 };
 use std::collections::HashMap;
 
@@ -31,6 +31,8 @@ pub struct AccessFilter {
     pub external_id: Option<String>,
     /// The RPC method.
     pub method: Option<String>,
+    /// Only calls of JSON-RPC methods, which requests to other routes are not.
+    pub calls: CallFilter,
     /// The correlation id of the request.
     pub correlation_id: Option<String>,
     /// The outcomes.
@@ -50,6 +52,7 @@ impl AccessFilter {
             scope,
             external_id: None,
             method: None,
+            calls: CallFilter::Any,
             correlation_id: None,
             status: StatusFilter::Any,
             denial_reasons: None,
@@ -57,6 +60,46 @@ impl AccessFilter {
             to: None,
         }
     }
+}
+
+/// Filter for the methods of calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallFilter {
+    /// Every record.
+    Any,
+    /// Calls of JSON-RPC methods.
+    JsonRpc,
+    /// Calls of these JSON-RPC methods.
+    Methods(Vec<String>),
+}
+
+impl CallFilter {
+    fn condition(&self) -> Option<SimpleExpr> {
+        use entries::Column as C;
+        // Here only: its methods have the names of those of numbers.
+        use sea_orm::sea_query::ExprTrait as _;
+        match self {
+            Self::Any => None,
+            // Records of other routes are named by HTTP method and path, with a blank between them.
+            Self::JsonRpc => {
+                let method = || Expr::col(C::Method.as_column_ref());
+                let has_namespace = method().like(LikeExpr::new("%\\_%").escape('\\'));
+                Some(has_namespace.and(method().not_like("% %")))
+            }
+            Self::Methods(names) => Some(C::Method.is_in(names)),
+        }
+    }
+}
+
+/// The number of calls of one method with one status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallCount {
+    /// The method.
+    pub method: String,
+    /// The true outcome.
+    pub status_code: u16,
+    /// The number of calls.
+    pub count: u64,
 }
 
 /// Filter for outcomes: one status or a class of statuses, never both (rule 26).
@@ -164,27 +207,7 @@ impl AuditStore {
         paging: Paging,
     ) -> Result<LogPage<AccessLog, AccessPosition>, StoreError> {
         use entries::Column as C;
-        let status = match filter.status {
-            StatusFilter::Any => None,
-            StatusFilter::Code(code) => Some(C::StatusCode.eq(i32::from(code))),
-            StatusFilter::Success => Some(C::StatusCode.between(200, 299)),
-            StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
-            StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
-        };
-        let reasons = filter
-            .denial_reasons
-            .as_ref()
-            .map(|reasons| reasons.iter().map(|reason| reason.as_str()));
-        let condition = Condition::all()
-            .add(self.shown_kind(Kind::Access, Stream::Access).await?)
-            .add_option(filter.scope.holds(C::OrgId))
-            .add_option(filter.external_id.as_ref().map(|id| C::ExternalId.eq(id)))
-            .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
-            .add_option(filter.correlation_id.as_ref().map(|id| C::CorrelationId.eq(id)))
-            .add_option(status)
-            .add_option(reasons.map(|reasons| C::DenialReason.is_in(reasons)))
-            .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
-            .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
+        let condition = self.access_condition(filter).await?;
         let select = entries::Entity::find().filter(condition);
         let total = select.clone().count(&self.pools.reader).await?;
         let (select, remaining) = match after {
@@ -205,6 +228,59 @@ impl AuditStore {
             total,
             remaining: remaining.saturating_sub(paging.offset),
         })
+    }
+
+    /// Counts access records by method and true outcome. Records that are still in a journal are not included.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn count_access_logs(&self, filter: &AccessFilter) -> Result<Vec<CallCount>, StoreError> {
+        use entries::Column as C;
+        let counts: Vec<(Option<String>, Option<i32>, i64)> = entries::Entity::find()
+            .select_only()
+            .column(C::Method)
+            .column(C::StatusCode)
+            .column_as(C::Id.count(), "count")
+            .filter(self.access_condition(filter).await?)
+            .group_by(C::Method)
+            .group_by(C::StatusCode)
+            .order_by_asc(C::Method)
+            .order_by_asc(C::StatusCode)
+            .into_tuple()
+            .all(&self.pools.reader)
+            .await?;
+        let counts = counts.into_iter().map(|(method, status, count)| CallCount {
+            method: method.unwrap_or_default(),
+            status_code: status.and_then(|status| u16::try_from(status).ok()).unwrap_or_default(),
+            count: u64::try_from(count).unwrap_or_default(),
+        });
+        Ok(counts.collect())
+    }
+
+    async fn access_condition(&self, filter: &AccessFilter) -> Result<Condition, StoreError> {
+        use entries::Column as C;
+        let status = match filter.status {
+            StatusFilter::Any => None,
+            StatusFilter::Code(code) => Some(C::StatusCode.eq(i32::from(code))),
+            StatusFilter::Success => Some(C::StatusCode.between(200, 299)),
+            StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
+            StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
+        };
+        let reasons = filter
+            .denial_reasons
+            .as_ref()
+            .map(|reasons| reasons.iter().map(|reason| reason.as_str()));
+        Ok(Condition::all()
+            .add(self.shown_kind(Kind::Access, Stream::Access).await?)
+            .add_option(filter.scope.holds(C::OrgId))
+            .add_option(filter.external_id.as_ref().map(|id| C::ExternalId.eq(id)))
+            .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
+            .add_option(filter.calls.condition())
+            .add_option(filter.correlation_id.as_ref().map(|id| C::CorrelationId.eq(id)))
+            .add_option(status)
+            .add_option(reasons.map(|reasons| C::DenialReason.is_in(reasons)))
+            .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
+            .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros()))))
     }
 
     /// Lists audit entries, newest first: those waiting in the policy store's outbox, then the sealed ones.

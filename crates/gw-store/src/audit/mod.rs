@@ -6,6 +6,7 @@
 mod anchors;
 mod columns;
 mod cursor;
+mod disclosure_events;
 mod erase;
 mod heads;
 mod ids;
@@ -24,10 +25,11 @@ mod watch;
 
 pub use anchors::{AnchorRow, StoredAnchor};
 pub use cursor::{AccessPosition, AuditPosition, LogPage};
+pub use disclosure_events::DisclosureEvent;
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
 pub use integrity::{LogRow, TamperedRow};
-pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
+pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, CallCount, CallFilter, StatusFilter};
 pub use logged_holds::KnownHolds;
 pub use outbox::{OutboxAlarm, OutboxEntry, OutboxMark, OutboxSalts};
 pub(crate) use outbox::{OutboxAlarms, UnsealedRows};

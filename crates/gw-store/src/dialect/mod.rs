@@ -620,6 +620,7 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
         "directory_tenants_tenant_id_key" => Conflict::Tenant,
         "shared_infrastructure_address_key" => Conflict::SharedInfra,
         "approved_code_code_hash_key" => Conflict::ApprovedCode,
+        "disclosure_grants_request_id_key" => Conflict::DisclosureGrant,
         _ => Conflict::Other,
     }
 }

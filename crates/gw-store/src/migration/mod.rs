@@ -12,6 +12,7 @@ mod m0005_access;
 mod m0005_audit;
 mod m0006_audit;
 mod m0006_personal_urls;
+mod m0007_audit;
 mod m0007_mined;
 mod m0008_convictions;
 mod m0009_retired_contracts;
@@ -25,6 +26,7 @@ mod m0018_judged_runs;
 mod m0019_approved_code;
 mod m0020_outbox;
 mod m0023_legal_holds;
+mod m0024_disclosure;
 
 use crate::dialect::{Engine, Transaction};
 use sea_orm::{ConnectionTrait, DbErr};
@@ -87,6 +89,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0019_approved_code::ApprovedCode),
             Box::new(m0020_outbox::AuthenticatedOutbox),
             Box::new(m0023_legal_holds::LegalHolds),
+            Box::new(m0024_disclosure::Disclosure),
         ]
     }
 }
@@ -104,6 +107,7 @@ impl MigratorTrait for AuditMigrator {
             Box::new(m0004_audit::Discontinuities),
             Box::new(m0005_audit::ProvedColumns),
             Box::new(m0006_audit::JournalStarts),
+            Box::new(m0007_audit::ResourceIndex),
         ]
     }
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod contracts;
+mod disclosure;
 mod groups;
 mod links;
 mod mined;
@@ -14,6 +15,8 @@ mod urls;
 mod users;
 
 pub use contracts::{ContractFilter, GrantSummary};
+pub use disclosure::{DisclosureFilter, RequesterFilter};
+pub(crate) use disclosure::{decidable, overdue_grants, overdue_requests, spent_secrets};
 pub use groups::{GroupImpact, GroupWithAccess};
 pub use organizations::OrganizationFilter;
 pub(crate) use portion::{PAGE_BYTES, Weigh, portion};

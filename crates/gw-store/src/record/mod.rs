@@ -4,6 +4,7 @@
 
 mod access;
 mod contract;
+mod disclosure;
 mod identity;
 mod impersonation;
 mod link;
@@ -20,6 +21,10 @@ pub(crate) use contract::PastGrant;
 pub use contract::{
     AbiText, Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal,
     MustBe, MustBeError, NewContract, NewGrant, ParamRule,
+};
+pub use disclosure::{
+    DisclosureApproval, DisclosureError, DisclosureGrant, DisclosureRequest, DisclosureRequestDetails, DisclosureSweep,
+    GrantWithRequest, MAX_ACTIVE_GRANTS, MAX_LEGAL_BASIS, MAX_REASON, NewDisclosureRequest,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;

@@ -5,10 +5,10 @@ use super::tables::SnapshotTable;
 use crate::{
     StoreError,
     entity::{
-        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, former_links,
-        group_access, groups, memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines,
-        reservations, retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles,
-        tx_visibility, users, withheld_changes,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, disclosure_grants,
+        former_links, group_access, groups, memberships, org_user_records, organizations, past_contracts,
+        personal_urls, quarantines, reservations, retired_contracts, revocations, shared_infrastructure, suspensions,
+        system_toggles, tx_visibility, users, withheld_changes,
     },
     record::{self, ReservationState},
     row::{self, RowRef},
@@ -18,13 +18,14 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Constraint, Contract, ContractGrant, Conviction,
-        EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord, Organization, ParamRule,
-        PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
-        ToggleState, TxVisibility, User, WithheldState,
+        DisclosureGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership, OrgUserRecord,
+        Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation,
+        SharedInfra, Suspension, ToggleState, TxVisibility, User, WithheldState,
     },
 };
 use gw_types::Timestamp;
 use sea_orm::{DerivePartialModel, Select, SelectModel, Selector};
+use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -49,6 +50,22 @@ pub(super) struct MembershipRow {
     created_at: i64,
     state: String,
     accepted_at: Option<i64>,
+}
+
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "disclosure_grants::Entity")]
+pub(super) struct DisclosureRow {
+    id: Uuid,
+    owner_user_id: Uuid,
+    grantee_did: Option<String>,
+    org_id: Uuid,
+    disclosure_level: String,
+    scope: Value,
+    include_future_addresses: bool,
+    granted_at: i64,
+    expires_at: i64,
+    revoked_at: Option<i64>,
+    secret: Option<Vec<u8>>,
 }
 
 #[derive(DerivePartialModel)]
@@ -489,6 +506,33 @@ impl SnapshotTable for suspensions::Entity {
             external_id,
         };
         Ok(Change::Suspension(suspension.id, Some(suspension)))
+    }
+}
+
+impl SnapshotTable for disclosure_grants::Entity {
+    snapshot_table!(DisclosureRow, into_partial_model, Id = id, Disclosure);
+
+    /// A grant that nobody can use has no effect, nor has one whose secret is destroyed or malformed: nothing could be
+    /// named under it.
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let id = row.id.into();
+        let secret = row.secret.as_deref().and_then(row::sealed_secret);
+        let (Some(secret), Some(grantee)) = (secret, row.grantee_did) else {
+            return Ok(Change::Disclosure(id, None));
+        };
+        let grant = DisclosureGrant {
+            id,
+            owner: row.owner_user_id.into(),
+            grantee: RowRef::new("disclosure_grants", row.id).parse("grantee_did", &grantee)?,
+            org: row.org_id.into(),
+            granted_at: Timestamp::from_micros(row.granted_at),
+            expires_at: Timestamp::from_micros(row.expires_at),
+            revoked_at: row.revoked_at.map(Timestamp::from_micros),
+            include_future_addresses: row.include_future_addresses,
+            scope: row::disclosure_scope(&row.disclosure_level, row.scope),
+            secret,
+        };
+        Ok(Change::Disclosure(id, Some(grant)))
     }
 }
 

@@ -4,10 +4,10 @@ use crate::{
     StoreError,
     dialect::{Engine, Transaction},
     entity::{
-        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, former_links,
-        group_access, groups, memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines,
-        reservations, retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles,
-        tx_visibility, users, withheld_changes,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, disclosure_grants,
+        former_links, group_access, groups, memberships, org_user_records, organizations, past_contracts,
+        personal_urls, quarantines, reservations, retired_contracts, revocations, shared_infrastructure, suspensions,
+        system_toggles, tx_visibility, users, withheld_changes,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -45,10 +45,11 @@ pub(super) enum Entity {
     Suspension,
     Toggle,
     Withheld,
+    Disclosure,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -73,6 +74,7 @@ impl Entity {
         Self::Quarantine,
         Self::Conviction,
         Self::Withheld,
+        Self::Disclosure,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -101,6 +103,7 @@ impl Entity {
             Self::Quarantine => "quarantine",
             Self::Conviction => "conviction",
             Self::Withheld => "withheld_change",
+            Self::Disclosure => "disclosure_grant",
         }
     }
 
@@ -131,6 +134,7 @@ impl Entity {
             Self::Quarantine => "quarantines",
             Self::Conviction => "convictions",
             Self::Withheld => "withheld_changes",
+            Self::Disclosure => "disclosure_grants",
         }
     }
 
@@ -187,6 +191,7 @@ macro_rules! by_entity {
             Entity::Quarantine => $run::<quarantines::Entity>($($argument),*).await,
             Entity::Conviction => $run::<convictions::Entity>($($argument),*).await,
             Entity::Withheld => $run::<withheld_changes::Entity>($($argument),*).await,
+            Entity::Disclosure => $run::<disclosure_grants::Entity>($($argument),*).await,
         }
     };
 }

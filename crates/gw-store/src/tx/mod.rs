@@ -7,6 +7,7 @@ mod access;
 mod audit;
 mod contracts;
 mod declines;
+mod disclosure;
 mod groups;
 mod links;
 mod mined;

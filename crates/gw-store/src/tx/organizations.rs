@@ -79,6 +79,7 @@ impl Tx {
         }
         self.note_tenants_without_org(id).await?;
         self.end_urls_of_org(id).await?;
+        self.end_disclosures_of_org(id).await?;
         let contracts = contracts::Entity::find()
             .filter(contracts::Column::OrgId.eq(id.0))
             .order_by_asc(contracts::Column::Id);

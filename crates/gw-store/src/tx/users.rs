@@ -225,6 +225,7 @@ impl Tx {
             self.record_audit::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
         }
         self.end_urls_of_user(id).await?;
+        self.end_disclosures_of_user(id, &before.external_id).await?;
         let links = address_links::Entity::find().filter(address_links::Column::UserId.eq(id.0));
         for link in links.order_by_asc(address_links::Column::Id).all(&self.db).await? {
             self.remember_link(&before.external_id, &link).await?;

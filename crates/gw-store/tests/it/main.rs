@@ -6,6 +6,10 @@ mod access;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod disclosure;
+#[cfg(test)]
+mod disclosure_random;
+#[cfg(test)]
 mod epochs;
 #[cfg(test)]
 mod feed;

@@ -39,7 +39,7 @@ impl Viewer<'_> {
     /// grant of disclosure counts only if it is Full and unrestricted (HD8).
     #[must_use]
     pub fn opens_address(&self, address: Address) -> bool {
-        self.is_visible_side(address, Moment::Now, Level::Full)
+        self.is_visible_address(address, Moment::Now, Level::Full)
     }
 
     /// Whether balance, code and contract of an address are shown: those of an address that the viewer may look up, and
@@ -55,7 +55,7 @@ impl Viewer<'_> {
     #[must_use]
     pub fn address_list_blocks(&self, address: Address) -> Vec<AddressBlocks> {
         blocks_where(self.user().snapshot, address, |moment| {
-            self.is_visible_side(address, moment, Level::Full)
+            self.is_visible_address(address, moment, Level::Full)
         })
     }
 
@@ -70,7 +70,7 @@ impl Viewer<'_> {
     /// (HD8).
     #[must_use]
     pub fn holder_entry(&self, token: Address, holder: Address) -> Option<HolderVisibility> {
-        let is_shown = self.shows_token(token) && self.is_visible_side(holder, Moment::Now, Level::Pseudonymous);
+        let is_shown = self.shows_token(token) && self.is_visible_address(holder, Moment::Now, Level::Pseudonymous);
         let shown = self.address_entry(holder, Moment::Now);
         (is_shown && shown.text != AddressText::Private).then(|| HolderVisibility {
             holder: shown,

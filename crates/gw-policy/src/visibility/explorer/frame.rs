@@ -47,6 +47,7 @@ impl Viewer<'_> {
             from: frame.from,
             to: frame.to,
             moment: row.moment,
+            time: row.time,
         };
         let is_of_party = sides.iter().any(|side| part.reason_in(row, side).is_some());
         if !is_of_party && !self.survives_by_sides(sides, Level::Redacted) {

@@ -24,11 +24,13 @@ mod transfer;
 
 pub use entity::{BalanceVisibility, ContractVisibility, HolderVisibility};
 pub use frame::{FrameEntry, FrameEntryVisibility};
-pub use scope::{AddressBlocks, EventLogs, LogCandidates, LogScope, ParticipantRows, RowScope, ScopeFingerprint};
+pub use scope::{
+    AddressBlocks, DisclosedRows, EventLogs, LogCandidates, LogScope, ParticipantRows, RowScope, ScopeFingerprint,
+};
 pub use transaction::{TransactionEntry, TransactionEntryVisibility, TransactionSurvival};
 pub use transfer::{TransferEntry, TransferEntryVisibility};
 
-use super::{SingleViewer, Viewer};
+use super::{RowContext, SingleViewer, Viewer};
 use crate::snapshot::Moment;
 use gw_types::{Address, DisclosureGrantId, Level, LevelReason};
 
@@ -148,10 +150,17 @@ impl AddressVisibility {
 }
 
 impl SingleViewer<'_> {
-    /// How the address is printed in a row of this moment by its own level.
-    fn address_at(&self, address: Address, moment: Moment) -> AddressVisibility {
-        let (level, reason) = self.level_at(address, moment);
-        let text = match (level, self.disclosure_at(address, moment)) {
+    /// How the address is printed in a row by its own level.
+    fn address_at(&self, address: Address, row: &RowContext) -> AddressVisibility {
+        let (mut level, mut reason) = self.level_at(address, row.moment);
+        let disclosure = self.disclosure_at(address, row);
+        // A grant that covers the row raises the level and never lowers it (R2, R4).
+        if let Some((disclosed, _)) = disclosure
+            && disclosed > level
+        {
+            (level, reason) = (disclosed, LevelReason::DisclosureGrant);
+        }
+        let text = match (level, disclosure) {
             (Level::Full, _) => AddressText::Clear,
             (Level::Pseudonymous, Some((_, grant))) => AddressText::Alias(grant),
             // Redacted and Hidden do not differ in a result (HD40).
@@ -164,8 +173,8 @@ impl SingleViewer<'_> {
     }
 
     /// What a grant of disclosure on an address gives to the other side of a row (spec/30 section 2.4, lens).
-    fn lens(&self, disclosed: Address, moment: Moment) -> AddressVisibility {
-        let text = match self.disclosure_at(disclosed, moment) {
+    fn lens(&self, disclosed: Address, row: &RowContext) -> AddressVisibility {
+        let text = match self.disclosure_at(disclosed, row) {
             Some((Level::Full, _)) => AddressText::Clear,
             Some((Level::Pseudonymous, grant)) => AddressText::Alias(grant),
             Some((Level::Redacted | Level::Hidden, _)) | None => return AddressVisibility::PRIVATE,
@@ -178,11 +187,15 @@ impl SingleViewer<'_> {
 }
 
 impl Viewer<'_> {
-    /// How the address is printed in a row of this moment by its own level (HD41), whatever the other side is. It is
-    /// used for addresses that are no side of a row: tokens, creators, holders.
+    /// How an address is printed that is no side of a row of this moment (HD41): a token, a creator, a holder.
     #[must_use]
     pub fn address_entry(&self, address: Address, moment: Moment) -> AddressVisibility {
-        self.lower_of(|viewer| viewer.address_at(address, moment))
+        self.side_entry(address, &RowContext::without_sides(moment))
+    }
+
+    /// How a side of a row is printed by its own level, whatever the other side is.
+    fn side_entry(&self, address: Address, row: &RowContext) -> AddressVisibility {
+        self.lower_of(|viewer| viewer.address_at(address, row))
     }
 
     /// The lower of what the user and, under impersonation, the administrator see (HD7).

@@ -13,7 +13,7 @@ use crate::{
 };
 use alloy_primitives::Keccak256;
 use gw_evm::abi::{ContractAbi, EventShape, WordKind, possible_address, well_known};
-use gw_types::{Address, B256, Claim, Level};
+use gw_types::{Address, B256, Claim, Level, Timestamp};
 use std::{
     collections::BTreeSet,
     hash::{Hash, Hasher},
@@ -26,6 +26,19 @@ pub struct AddressBlocks {
     pub address: Address,
     /// The blocks.
     pub blocks: BlockRange,
+}
+
+/// Rows of an address under grants of disclosure (R15, spec/50 rule 23).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DisclosedRows {
+    /// The disclosed address, which is a side of each row.
+    pub target: AddressBlocks,
+    /// The first and the last block time of the rows; `None` for all times. A row of a block without time is in no
+    /// range.
+    pub times: Option<(Timestamp, Timestamp)>,
+    /// Lists of addresses: one of each list is a side of each row. Empty for all rows. Under impersonation the grants of
+    /// both viewers have to cover a row, and each may have a list.
+    pub counterparties: Vec<Vec<Address>>,
 }
 
 /// Whether the viewer sees all transfers and logs of own transactions (K2).
@@ -60,8 +73,8 @@ pub struct RowScope {
     pub own: Vec<Address>,
     /// The own addresses whose owner is a participant of what is sent to them (HD10).
     pub own_receivers: Vec<Address>,
-    /// Addresses under a grant of disclosure of any level: their rows survive whatever the other side is (R15).
-    pub disclosed: Vec<AddressBlocks>,
+    /// Rows under a grant of disclosure of any level: they survive whatever the other side is (R15).
+    pub disclosed: Vec<DisclosedRows>,
     /// Contracts that the viewer administers: their rows survive with one visible side even under K1 `drop`.
     pub administered: Vec<AddressBlocks>,
     /// Tokens of which the viewer may see events. Under K1 `drop` only their transfers survive by two visible sides.
@@ -212,13 +225,11 @@ impl Viewer<'_> {
         for address in self.user().scope_candidates() {
             let blocks = |holds: &dyn Fn(Moment) -> bool| blocks_where(snapshot, address, holds);
             if !address.is_zero() && !self.owns(address) {
-                scope
-                    .visible
-                    .extend(blocks(&|moment| self.is_visible_side(address, moment, Level::Redacted)));
+                scope.visible.extend(blocks(&|moment| {
+                    self.is_visible_address(address, moment, Level::Redacted)
+                }));
             }
-            scope.disclosed.extend(blocks(&|moment| {
-                self.is_disclosed_side(address, moment, Level::Redacted)
-            }));
+            scope.disclosed.extend(self.disclosed_rows(address));
             scope
                 .administered
                 .extend(blocks(&|moment| self.is_administered_side(address, moment)));
@@ -236,12 +247,109 @@ impl Viewer<'_> {
         scope
     }
 
+    /// The rows of an address that grants of disclosure show: every combination of a grant of the user with, under
+    /// impersonation, one of the administrator.
+    fn disclosed_rows(&self, address: Address) -> Vec<DisclosedRows> {
+        let mut limits: BTreeSet<RowLimits> = self.user().limits_on(address).collect();
+        if let Some(impersonator) = self.impersonator() {
+            let others: Vec<RowLimits> = impersonator.limits_on(address).collect();
+            let both = limits
+                .iter()
+                .flat_map(|own| others.iter().filter_map(|other| own.intersect(other)));
+            limits = both.collect();
+        }
+        let limits = without_covered(limits);
+        if limits.is_empty() {
+            return Vec::new();
+        }
+        let (user, limits) = (self.user(), &limits);
+        let targets = blocks_where(user.snapshot, address, |moment| {
+            user.is_registered_as_now(address, moment)
+        });
+        let rows = targets.into_iter().flat_map(|target| {
+            limits.iter().map(move |limits| DisclosedRows {
+                target,
+                times: limits.times,
+                counterparties: limits.counterparties.clone(),
+            })
+        });
+        rows.collect()
+    }
+
     fn own_candidates(&self) -> impl Iterator<Item = Address> {
         self.user().linked_addresses().into_iter()
     }
 }
 
+/// The most limits that are compared with each other.
+const MAX_COMPARED: usize = 2_000;
+
+/// The limits without those whose rows another one covers, too.
+fn without_covered(mut limits: BTreeSet<RowLimits>) -> BTreeSet<RowLimits> {
+    if limits.contains(&RowLimits::default()) {
+        return BTreeSet::from([RowLimits::default()]);
+    }
+    // Only an impersonation has more, of two users with many grants each: then the limits stay as they are.
+    if limits.len() <= MAX_COMPARED {
+        let all = limits.clone();
+        let is_spare = |one: &RowLimits| {
+            let mut others = all.iter().filter(|other| *other != one && other.covers(one));
+            others.any(|other| !one.covers(other) || other < one)
+        };
+        limits.retain(|one| !is_spare(one));
+    }
+    limits
+}
+
+/// The rows of an address that a grant covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct RowLimits {
+    times: Option<(Timestamp, Timestamp)>,
+    counterparties: Vec<Vec<Address>>,
+}
+
+impl RowLimits {
+    /// Whether these grants cover every row that `other` covers.
+    fn covers(&self, other: &Self) -> bool {
+        let times = match (self.times, other.times) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some((first, last)), Some((other_first, other_last))) => first <= other_first && other_last <= last,
+        };
+        let is_subset = |part: &[Address], of: &[Address]| part.iter().all(|address| of.binary_search(address).is_ok());
+        times
+            && self
+                .counterparties
+                .iter()
+                .all(|list| other.counterparties.iter().any(|narrow| is_subset(narrow, list)))
+    }
+
+    /// The rows that both grants cover; `None` if there are none.
+    fn intersect(&self, other: &Self) -> Option<Self> {
+        let times = match (self.times, other.times) {
+            (Some((first, last)), Some((other_first, other_last))) => {
+                let both = (first.max(other_first), last.min(other_last));
+                Some(both).filter(|(first, last)| first <= last).map(Some)?
+            }
+            (times, None) | (None, times) => times,
+        };
+        let mut counterparties = [self.counterparties.as_slice(), &other.counterparties].concat();
+        counterparties.sort_unstable();
+        counterparties.dedup();
+        Some(Self { times, counterparties })
+    }
+}
+
 impl SingleViewer<'_> {
+    /// What limits the grants that disclose rows of the address to the user.
+    fn limits_on(&self, address: Address) -> impl Iterator<Item = RowLimits> {
+        let grants = self.grants_on(address).into_iter();
+        grants.map(|grant| RowLimits {
+            times: grant.scope.dates,
+            counterparties: grant.scope.addresses.iter().cloned().map(sorted_list).collect(),
+        })
+    }
+
     /// The addresses that are linked to the user, by links of any kind.
     fn linked_addresses(&self) -> BTreeSet<Address> {
         let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
@@ -532,6 +640,10 @@ pub(super) fn blocks_where(
         }
     }
     result
+}
+
+fn sorted_list(items: Vec<Address>) -> Vec<Address> {
+    sorted(items.into_iter())
 }
 
 fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {

@@ -4,9 +4,9 @@ use super::{AddressReason, AddressText, AddressVisibility};
 use crate::{
     settings::PartialRowMode,
     snapshot::Moment,
-    visibility::{SingleViewer, TransactionRow, Viewer},
+    visibility::{RowContext, SingleViewer, TransactionRow, Viewer},
 };
-use gw_types::{Address, Level};
+use gw_types::{Address, Level, Timestamp};
 
 /// The two sides of a row.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Sides {
     /// `None` for a deployment.
     pub(super) to: Option<Address>,
     pub(super) moment: Moment,
+    /// The time of the block.
+    pub(super) time: Option<Timestamp>,
 }
 
 /// How the two sides are printed.
@@ -56,6 +58,14 @@ impl Sides {
     pub(super) fn iter(self) -> impl Iterator<Item = Address> {
         std::iter::once(self.from).chain(self.to)
     }
+
+    pub(super) const fn context(self) -> RowContext {
+        RowContext {
+            moment: self.moment,
+            time: self.time,
+            sides: Some((self.from, self.to)),
+        }
+    }
 }
 
 impl ShownSides {
@@ -80,14 +90,16 @@ impl ShownSides {
 }
 
 impl SingleViewer<'_> {
-    /// Whether the address makes a row of this moment visible by a right of this viewer ([`Viewer::is_visible_side`]).
-    fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
+    /// Whether the address makes every row of this moment visible by a right of this viewer
+    /// ([`Viewer::is_visible_address`]).
+    fn is_visible_address(&self, address: Address, moment: Moment, least: Level) -> bool {
+        let row = RowContext::without_sides(moment);
         self.is_full_by_right_at(address, moment)
-            || self.is_disclosed_side(address, moment, least.max(Level::Pseudonymous))
+            || self.is_disclosed_side(address, &row, least.max(Level::Pseudonymous))
     }
 
-    fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
-        self.disclosure_at(address, moment)
+    fn is_disclosed_side(&self, address: Address, row: &RowContext, least: Level) -> bool {
+        self.disclosure_at(address, row)
             .is_some_and(|(level, _)| level >= least)
     }
 }
@@ -104,11 +116,12 @@ impl Viewer<'_> {
 
     /// How the sides are printed by their own levels, and by grants on the other side (spec/30 section 2.4).
     pub(super) fn shown_sides(&self, sides: Sides) -> ShownSides {
-        let Sides { from, to, moment } = sides;
+        let Sides { from, to, .. } = sides;
+        let row = sides.context();
         let shown = |side: Address, other: Option<Address>| {
-            let own = self.address_entry(side, moment);
+            let own = self.side_entry(side, &row);
             other.map_or(own, |other| {
-                own.higher(self.lower_of(|viewer| viewer.lens(other, moment)))
+                own.higher(self.lower_of(|viewer| viewer.lens(other, &row)))
             })
         };
         ShownSides {
@@ -117,16 +130,17 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the address makes a row of this moment visible: the zero address (HD9, R14), an address that is Full on
-    /// another basis than the public one, and a disclosed one. Grants below `least` do not count.
-    pub(super) fn is_visible_side(&self, address: Address, moment: Moment, least: Level) -> bool {
-        address.is_zero() || self.all(|viewer| viewer.is_visible_side(address, moment, least))
+    /// Whether the address makes every row of this moment visible: the zero address (HD9, R14), an address that is Full
+    /// on another basis than the public one, and one under an unrestricted grant of disclosure. Grants below `least` do
+    /// not count.
+    pub(super) fn is_visible_address(&self, address: Address, moment: Moment, least: Level) -> bool {
+        address.is_zero() || self.all(|viewer| viewer.is_visible_address(address, moment, least))
     }
 
-    /// R15: whether a grant of disclosure of at least this level covers the address, so that its rows survive whatever
-    /// the other side is.
-    pub(super) fn is_disclosed_side(&self, address: Address, moment: Moment, least: Level) -> bool {
-        self.all(|viewer| viewer.is_disclosed_side(address, moment, least))
+    /// R15: whether grants of disclosure of at least this level cover the address in the row, so that the row survives
+    /// whatever the other side is.
+    pub(super) fn is_disclosed_side(&self, address: Address, row: &RowContext, least: Level) -> bool {
+        self.all(|viewer| viewer.is_disclosed_side(address, row, least))
     }
 
     /// K1: whether the viewer administers the address, so that its rows survive with one visible side.
@@ -136,7 +150,8 @@ impl Viewer<'_> {
 
     /// R12, R13, R15, K1: whether a row survives by its sides, without a part of the viewer in its transaction.
     pub(super) fn survives_by_sides(&self, sides: Sides, least: Level) -> bool {
-        let is_visible = |address| self.is_visible_side(address, sides.moment, least);
+        let row = sides.context();
+        let is_visible = |address| self.is_visible_address(address, sides.moment, least);
         let survives = match self.policy_settings().one_sided {
             PartialRowMode::Mask => sides.iter().any(is_visible),
             PartialRowMode::Drop => {
@@ -146,9 +161,6 @@ impl Viewer<'_> {
                         .any(|address| self.is_administered_side(address, sides.moment))
             }
         };
-        survives
-            || sides
-                .iter()
-                .any(|address| self.is_disclosed_side(address, sides.moment, least))
+        survives || sides.iter().any(|address| self.is_disclosed_side(address, &row, least))
     }
 }

@@ -190,6 +190,7 @@ impl Sides {
             from: row.from,
             to: row.to,
             moment: row.moment,
+            time: row.time,
         }
     }
 }

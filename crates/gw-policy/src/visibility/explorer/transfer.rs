@@ -69,6 +69,7 @@ impl Viewer<'_> {
             from,
             to: Some(to),
             moment: row.moment,
+            time: row.time,
         });
         let from = shown
             .from
@@ -106,10 +107,12 @@ impl Viewer<'_> {
             from,
             to: Some(to),
             moment: row.moment,
+            time: row.time,
         };
         let has_grant_or_admin = || {
             sides.iter().any(|side| {
-                self.is_disclosed_side(side, row.moment, Level::Redacted) || self.is_administered_side(side, row.moment)
+                self.is_disclosed_side(side, &sides.context(), Level::Redacted)
+                    || self.is_administered_side(side, row.moment)
             })
         };
         self.survives_by_sides(sides, Level::Redacted)

@@ -1,6 +1,6 @@
 //! A row survives exactly if the scope of the viewer selects it, on random chains, worlds and settings.
 
-use super::scenario::{BLOCK_TIME, Case, Scenario, address, case, scenario, settings};
+use super::scenario::{Case, Scenario, address, block_time, case, scenario, settings};
 use gw_policy::{
     PolicySettings, Viewer,
     settings::{HiddenTransferMode, PartialRowMode},
@@ -54,11 +54,13 @@ impl Ids {
             administered: in_some(&scope.administered),
             event_tokens: in_some(&scope.event_tokens),
             members: in_all(&scope.members),
-            grants: in_some(&scope.disclosed)
-                .into_iter()
-                .map(|target| Grant {
-                    target,
-                    counterparties: None,
+            grants: scope
+                .disclosed
+                .iter()
+                .map(|rows| Grant {
+                    target: in_blocks(&rows.target),
+                    times: rows.times,
+                    counterparties: rows.counterparties.clone(),
                 })
                 .collect(),
             shared: self.rows_of(&scope.shared),
@@ -125,7 +127,7 @@ fn index(scenario: &Scenario) -> (PostingIndex, Ids) {
     for number in 0..=last {
         let mut block = BlockRows {
             number,
-            time: BLOCK_TIME,
+            time: block_time(number),
             transactions: Vec::new(),
         };
         for tx in scenario.transactions.iter().filter(|tx| tx.block == number) {

@@ -121,6 +121,7 @@ fn contracts_show_their_creator_by_its_own_level() {
             from: address("holder"),
             to: None,
             moment: Moment::Block(5),
+            time: None,
         },
         created: Some(address("token")),
         transfers: &[],

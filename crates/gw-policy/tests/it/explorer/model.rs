@@ -1,7 +1,7 @@
 //! What a user may know of an address, written from the tables of spec/30 section 2 and the scenario, not from the
 //! code.
 
-use super::scenario::{FIRST_OF_B, LAST_OF_A, Link, RESERVED, Scenario, Tx, WALLETS};
+use super::scenario::{Disclosure, FIRST_OF_B, LAST_OF_A, Limits, Link, RESERVED, Scenario, Tx, WALLETS};
 use gw_types::Level;
 
 /// One user of a scenario under the settings SPEC.
@@ -66,15 +66,51 @@ impl Knowledge<'_> {
             }
     }
 
-    /// Basis 9: the level that grants of disclosure give.
+    /// Basis 9 outside of rows: the level that unrestricted grants of disclosure give (HD8).
     pub(super) fn disclosed(self, name: &str, block: u64) -> Option<Level> {
+        self.disclosed_by(name, block, |grant| grant.limits == Limits::default())
+    }
+
+    /// Spec/50 rules 23, 24 and 27: the level that grants of disclosure give in a row with these sides.
+    pub(super) fn disclosed_in(self, name: &str, block: u64, sides: &[&str]) -> Option<Level> {
+        self.disclosed_by(name, block, |grant| {
+            let Limits {
+                blocks,
+                addresses,
+                methods,
+            } = &grant.limits;
+            // The times of the first two blocks are missing.
+            let in_dates = blocks.is_none_or(|(first, last)| block > 1 && first <= block && block <= last);
+            let in_addresses = addresses
+                .as_ref()
+                .is_none_or(|listed| sides.iter().any(|side| listed.contains(side)));
+            let in_classes = methods
+                .as_ref()
+                .is_none_or(|methods| !methods.is_empty() && methods != &["activity_logs"]);
+            in_dates && in_addresses && in_classes
+        })
+    }
+
+    /// Whether any grant of disclosure covers the address, in some rows at least.
+    pub(super) fn has_grant(self, name: &str) -> bool {
+        self.disclosed_by(name, 100, |_| true).is_some()
+    }
+
+    fn disclosed_by(self, name: &str, block: u64, covers: impl Fn(&Disclosure) -> bool) -> Option<Level> {
         // A contract is judged by its registration at the block.
         let is_steady = match name {
             "moved" => block >= FIRST_OF_B,
             "ended" => block > LAST_OF_A,
             _ => true,
         };
-        let of_grant = |(owner, grantee, org, level): &(usize, usize, &str, Level)| {
+        let of_grant = |grant: &Disclosure| {
+            let Disclosure {
+                owner,
+                grantee,
+                org,
+                level,
+                ..
+            } = grant;
             let by_owner = Knowledge { user: *owner, ..self };
             let is_proved = self
                 .scenario
@@ -82,7 +118,7 @@ impl Knowledge<'_> {
                 .iter()
                 .any(|(user, address, kind)| user == owner && *address == name && *kind != Link::Inferred);
             let counts = *grantee == self.user && self.is_of_org(org) && is_proved && by_owner.owns(name);
-            counts.then_some(*level)
+            (counts && covers(grant)).then_some(*level)
         };
         let level = self.scenario.disclosures.iter().filter_map(of_grant).max();
         level.filter(|level| is_steady && *level > Level::Hidden)
@@ -108,8 +144,10 @@ impl Knowledge<'_> {
 
     /// [S] rule 2, R12, R13, R15, HD9, HD10: whether the transaction is in the user's list.
     pub(super) fn lists(self, tx: &Tx) -> bool {
-        let counts =
-            |name: &str| name == "zero" || self.is_full(name, tx.block) || self.disclosed(name, tx.block).is_some();
+        let sides: Vec<&str> = std::iter::once(tx.from).chain(tx.to).collect();
+        let counts = |name: &str| {
+            name == "zero" || self.is_full(name, tx.block) || self.disclosed_in(name, tx.block, &sides).is_some()
+        };
         !tx.convicted && (self.is_participant(tx) || self.is_shared(tx) || counts(tx.from) || tx.to.is_some_and(counts))
     }
 

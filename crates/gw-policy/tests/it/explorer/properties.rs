@@ -115,9 +115,9 @@ impl Printed {
 fn may_be_clear(knows: Knowledge<'_>, tx: &Tx, printed: Printed) -> bool {
     let is_party = printed.name == tx.from || Some(printed.name) == tx.to;
     let takes_part = knows.is_participant(tx) || knows.is_shared(tx);
-    let by_lens = printed
-        .other
-        .is_some_and(|other| knows.disclosed(other, tx.block) == Some(Level::Full));
+    let sides: Vec<&str> = std::iter::once(printed.name).chain(printed.other).collect();
+    let is_disclosed = |name: &str| knows.disclosed_in(name, tx.block, &sides) == Some(Level::Full);
+    let by_lens = printed.other.is_some_and(|other| is_disclosed(other));
     let is_created = printed.other.is_none() && tx.to.is_none();
     let by_side = |token, owns_other: bool| {
         knows.is_participant(tx)
@@ -132,7 +132,10 @@ fn may_be_clear(knows: Knowledge<'_>, tx: &Tx, printed: Printed) -> bool {
         Row::Sender(token) => by_side(token, printed.other.is_some_and(|other| knows.receives(other))),
         Row::Recipient(token) => by_side(token, printed.other.is_some_and(|other| knows.owns(other))),
     };
-    knows.reads(printed.name, tx.block) || by_part || (by_lens && !matches!(printed.row, Row::Token))
+    // A token and a created contract are no side of a row, so only unrestricted grants count for them.
+    let is_side = !matches!(printed.row, Row::Token) && (!is_created || printed.name == tx.from);
+    let by_grant = by_lens || is_disclosed(printed.name);
+    knows.reads(printed.name, tx.block) || by_part || (is_side && by_grant)
 }
 
 fn rank(shown: AddressVisibility) -> u8 {
@@ -300,7 +303,9 @@ proptest! {
                 let is_listed = [*from, *to].contains(&"zero") && !tx.convicted && !scenario.closed.contains(token);
                 prop_assert_eq!(seen.transfers[position].is_some(), is_listed, "{} in {:?}", token, tx);
                 prop_assert_eq!(strict_seen[position], None, "{} in {:?}", token, tx);
-                let counts = |name: &str| knows.is_full(name, tx.block) || knows.disclosed(name, tx.block).is_some();
+                let counts = |name: &str| {
+                    knows.is_full(name, tx.block) || knows.disclosed_in(name, tx.block, &[from, to]).is_some()
+                };
                 let by_zero_alone = !counts(from) && !counts(to) && !knows.is_shared(tx);
                 if by_zero_alone && by_user[position].is_some() {
                     prop_assert!(knows.is_full(token, tx.block), "{token} in {tx:?}");
@@ -456,7 +461,7 @@ proptest! {
             let is_shared = scenario.links.iter().any(|(other, linked, _)| other != owner && linked == wallet);
             // The administrator sees this contract by other rights, so that it is Full for both (HD7).
             let is_contract = *wallet == "a-plain";
-            *owner != user || is_shared || is_contract || knows.disclosed(wallet, 100).is_some()
+            *owner != user || is_shared || is_contract || knows.has_grant(wallet)
         });
         let (before, after) = (scenario.world().snapshot(), without.world().snapshot());
         let (before, after) = (

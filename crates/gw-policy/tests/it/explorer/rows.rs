@@ -46,6 +46,7 @@ fn transaction(name: &str, from: &str, to: Option<&str>) -> TransactionEntry<'st
             from: address(from),
             to: to.map(address),
             moment: Moment::Block(5),
+            time: None,
         },
         created: to.is_none().then(|| address_of("created")),
         transfers: &[],

@@ -4,7 +4,7 @@ use alloy_primitives::keccak256;
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     settings::{DynamicFields, HiddenTransferMode, MissingAbiMode, PartialRowMode, TransactionLogs},
-    snapshot::{Constraint, EventRule, Moment, ParamRule},
+    snapshot::{Constraint, DisclosureScope, EventRule, Moment, ParamRule},
     testing::{FUTURE, NOW, World, address_of, hash_of, org_id, user_id, world},
     visibility::{
         LogData, LogRow, LogViewer, LogVisibility, TransactionRoles, TransactionRow,
@@ -147,13 +147,53 @@ pub(super) enum Link {
     ByCode,
 }
 
+/// A grant of disclosure.
+#[derive(Clone, Debug)]
+pub(super) struct Disclosure {
+    pub(super) owner: usize,
+    pub(super) grantee: usize,
+    pub(super) org: &'static str,
+    pub(super) level: Level,
+    pub(super) limits: Limits,
+}
+
+/// What limits a grant to some rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Limits {
+    /// The first and the last block.
+    pub(super) blocks: Option<(u64, u64)>,
+    pub(super) addresses: Option<Vec<&'static str>>,
+    pub(super) methods: Option<Vec<&'static str>>,
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let blocks = (0..=BLOCKS, 0..=BLOCKS).prop_map(|(one, other)| (one.min(other), one.max(other)));
+    let methods = select(vec![
+        vec!["transaction_history"],
+        vec!["activity_logs"],
+        vec!["activity_logs", "full_disclosure"],
+        vec!["eth_call"],
+        vec![],
+    ]);
+    let some = (
+        prop::option::of(blocks),
+        prop::option::weighted(0.4, prop::collection::vec(name(), 0..3)),
+        prop::option::weighted(0.3, methods),
+    )
+        .prop_map(|(blocks, addresses, methods)| Limits {
+            blocks,
+            addresses,
+            methods,
+        });
+    prop_oneof![1 => Just(Limits::default()), 2 => some]
+}
+
 /// The random part of a world.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) members: Vec<Vec<&'static str>>,
     pub(super) links: Vec<(usize, &'static str, Link)>,
-    /// Owner, grantee, organization and level.
-    pub(super) disclosures: Vec<(usize, usize, &'static str, Level)>,
+    pub(super) disclosures: Vec<Disclosure>,
     pub(super) deployer: Option<usize>,
     pub(super) reserved_by: Option<usize>,
     pub(super) closed: Vec<&'static str>,
@@ -175,7 +215,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
         any::<prop::sample::Index>(),
         0..USERS.len(),
         select(vec!["a", "b"]),
-        level,
+        (level, limits()),
         prop::bool::weighted(0.8),
     );
     (
@@ -195,17 +235,24 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                 let mut disclosures: Vec<_> = disclosures
                     .into_iter()
                     .filter(|_| !links.is_empty())
-                    .map(|(link, grantee, org, level, joins)| {
+                    .map(|(link, grantee, org, (level, limits), joins)| {
                         // A grant counts for members of its organization only (R7).
                         if joins {
                             members[grantee].push(if org == "a" { "a/none" } else { "b/none" });
                         }
                         let (owner, ..) = links[link.index(links.len())];
-                        (owner, grantee, org, level)
+                        Disclosure {
+                            owner,
+                            grantee,
+                            org,
+                            level,
+                            limits,
+                        }
                     })
                     .collect();
-                disclosures.sort_by_key(|(owner, grantee, _, level)| (*owner, *grantee, *level));
-                disclosures.dedup_by_key(|(owner, grantee, _, level)| (*owner, *grantee, *level));
+                let key = |grant: &Disclosure| (grant.owner, grant.grantee, grant.level, grant.limits.clone());
+                disclosures.sort_by_key(key);
+                disclosures.dedup_by_key(|grant| key(grant));
                 transactions.sort_by_key(|tx| tx.block);
                 for (index, tx) in transactions.iter_mut().enumerate() {
                     tx.name = format!("t{index}");
@@ -296,8 +343,11 @@ impl Scenario {
                 Link::ByCode => built.contract_link(wallet),
             };
         }
-        for (owner, grantee, org, level) in &self.disclosures {
-            built = built.org(org).user(USERS[*owner]).disclosed_to(USERS[*grantee], *level);
+        for grant in &self.disclosures {
+            built = built
+                .org(grant.org)
+                .user(USERS[grant.owner])
+                .disclosed_within(USERS[grant.grantee], grant.scope());
         }
         if let Some(user) = self.reserved_by {
             built = built.org("b").user(USERS[user]).reservation(RESERVED, FUTURE);
@@ -318,6 +368,26 @@ impl Scenario {
     }
 }
 
+impl Disclosure {
+    fn scope(&self) -> DisclosureScope {
+        let Limits {
+            blocks,
+            addresses,
+            methods,
+        } = &self.limits;
+        DisclosureScope {
+            level: self.level,
+            dates: blocks.map(|(first, last)| (block_time(first), block_time(last))),
+            addresses: addresses
+                .as_ref()
+                .map(|names| names.iter().map(|name| address(name)).collect()),
+            methods: methods
+                .as_ref()
+                .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        }
+    }
+}
+
 impl Tx {
     pub(super) fn row(&self) -> TransactionRow {
         TransactionRow {
@@ -325,6 +395,7 @@ impl Tx {
             from: address(self.from),
             to: self.to.map(address),
             moment: Moment::Block(self.block),
+            time: Some(block_time(self.block)),
         }
     }
 
@@ -448,5 +519,10 @@ pub(super) fn viewer<'s>(snapshot: &'s Snapshot, name: &str, settings: &'s Polic
     Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, settings)
 }
 
-/// The time of every block of the chain.
-pub(super) const BLOCK_TIME: Timestamp = Timestamp::from_secs(1_000);
+/// The time of a block of the chain. Those of the first two are missing.
+pub(super) fn block_time(number: u64) -> Timestamp {
+    match number {
+        0 | 1 => Timestamp::from_secs(0),
+        number => Timestamp::from_secs(1_000 + 10 * i64::try_from(number).unwrap()),
+    }
+}

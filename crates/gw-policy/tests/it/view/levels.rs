@@ -336,6 +336,7 @@ fn hd10_access_by_participation_share_and_administration() {
             from,
             to,
             moment: Moment::Block(100),
+            time: None,
         };
         viewer(&snapshot, name).transaction_access(&row)
     };
@@ -410,6 +411,7 @@ fn hd10_the_owner_of_a_contract_wallet_does_not_participate_in_transactions_to_i
             from,
             to: Some(to),
             moment: Moment::Block(100),
+            time: None,
         };
         viewer(&linked_by(contract), "owner").transaction_access(&row)
     };

@@ -3,6 +3,7 @@
 mod chain;
 mod convictions;
 mod corpus;
+mod disclosure;
 mod golden;
 mod impersonation;
 mod levels;

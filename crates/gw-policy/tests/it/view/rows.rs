@@ -116,6 +116,7 @@ fn row(tx: &ScenarioTx) -> TransactionRow {
         from: address_of(tx.from),
         to: tx.to.map(address_of),
         moment: Moment::Block(100),
+        time: None,
     }
 }
 

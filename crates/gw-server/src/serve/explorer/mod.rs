@@ -13,6 +13,7 @@ pub(crate) use api::Unavailable;
 pub(crate) use policy::ExplorerNode;
 pub(crate) use runner::{ExplorerRunner, IndexApi, IndexParts, indexer_config};
 
+use super::disclosure::ExplorerGrants;
 use crate::config;
 use api::route_of;
 use axum::{
@@ -21,13 +22,13 @@ use axum::{
 };
 use gw_admin::{ExplorerFuture, ExplorerView, ImpersonatedExplorer};
 use gw_chain_store::Location;
-use gw_explorer::{ExplorerState, Impersonation, NoAliases, NoGrants, SelectionCache, ViewerReads};
+use gw_explorer::{ExplorerState, Impersonation, SelectionCache, ViewerReads};
 use gw_http::{ApiError, HttpContext};
 use gw_journal::Journal;
 use gw_node::Node;
 use gw_policy::PolicySettings;
 use gw_store::{Feed, Store};
-use gw_types::{Clock, Entropy};
+use gw_types::{Clock, Entropy, Seconds};
 use policy::OwnOrgOnly;
 use std::{convert::Infallible, sync::Arc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -51,6 +52,9 @@ pub(super) struct Explorer {
     pub(super) http_context: Arc<HttpContext>,
     pub(super) journal: Arc<Journal>,
     pub(super) policy_settings: Arc<PolicySettings>,
+    pub(super) grants: ExplorerGrants,
+    /// DISCLOSURE_TIME_BUCKET_SECONDS
+    pub(super) grant_time_bucket: Seconds,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) entropy: Arc<dyn Entropy>,
     pub(super) tasks: TaskTracker,
@@ -97,8 +101,9 @@ impl IndexApi for Explorer {
             reads: Arc::new(ViewerReads::new(self.connections)),
             journal: Arc::clone(&self.journal),
             policy_settings: Arc::clone(&self.policy_settings),
-            grants: Arc::new(NoGrants),
-            aliases: Arc::new(NoAliases),
+            grants: Arc::new(self.grants.clone()),
+            aliases: Arc::new(self.grants.clone()),
+            grant_time_bucket: self.grant_time_bucket,
             balances: Arc::clone(&node) as _,
             indexer: node,
             chain_id: self.node.chain_id(),

@@ -102,7 +102,8 @@ fn parameter(path: &str, name: &str) -> Vec<String> {
             values
         }
         "did" => words(&DIDS),
-        "membership_id" | "session_id" | "secret" => words(&[UNKNOWN]),
+        "membership_id" | "session_id" | "secret" | "request_id" | "grant_id" => words(&[UNKNOWN]),
+        "report_type" => words(&["activity_summary"]),
         "id" if path.contains("rpc-urls") => words(&["<owner_url>", "<marked_url>"]),
         "id" => words(&[UNKNOWN]),
         "hash" => vec![B256::ZERO.to_string()],
@@ -131,7 +132,10 @@ fn query(path: &str, name: &str) -> Vec<String> {
         "org_id" => words(&["<meridian>", "<volta>"]),
         "org" => words(&["meridian", "volta"]),
         "group_id" => words(&["<m_ops>", "<m_secret>"]),
-        "external_id" | "actor_id" => words(&DIDS),
+        "external_id" | "actor_id" | "requester_did" | "target_user_did" => words(&DIDS),
+        "target_user_id" => words(&["<owner>", "<marked>", "<both>", "<pawn>", "<nobody>"]),
+        "status" => words(&["approved", "expired"]),
+        "disclosure_level" => words(&["full"]),
         "resource_id" => words(&["<owner>", "<marked>", "<vault>", "<maybe>", "<m_secret>"]),
         "resource_type" => words(&["user", "contract", "membership", "rpc_url"]),
         "role" => words(&["admin"]),
@@ -145,7 +149,9 @@ fn query(path: &str, name: &str) -> Vec<String> {
         "include_system" | "dry_run" | "confirm" | "envelope" => words(&["true"]),
         "cursor" => words(&["planted"]),
         "limit" | "offset" => words(&["1"]),
-        "from" | "to" | "created_after" | "created_before" => words(&["2026-01-01T00:00:00Z"]),
+        "from" | "to" | "created_after" | "created_before" | "date_from" | "date_to" => {
+            words(&["2026-01-01T00:00:00Z"])
+        }
         "session" | "oauth_session" | "state_id" => words(&[UNKNOWN]),
         "redirect_uri" => words(&["https://explorer.example/callback"]),
         "client_id" => words(&["explorer"]),
@@ -214,6 +220,23 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         }
         ("POST", "/admin/test-request") => vec![json!({"method": "eth_getBalance", "params": [left, "latest"]})],
         ("POST", "/admin/dev/deploy-demo-erc20") => vec![json!({"org_id": "<meridian>"})],
+        ("POST", "/admin/disclosure/requests") => ["<owner>", "<marked>", "<both>", "<pawn>", "<nobody>"]
+            .map(|user| {
+                json!({"target_user_id": user, "requester_did": TRADER, "org_id": "<meridian>", "reason": "audit",
+                    "scope": {"addresses": [left]}})
+            })
+            .into(),
+        ("POST", "/admin/disclosure/grants/{grant_id}/revoke") => vec![json!({"reason": "done"})],
+        ("POST", "/me/disclosure/grants") => [OWNER, MARKED, NOBODY]
+            .map(|did| json!({"grantee_did": did, "reason": "audit"}))
+            .into(),
+        (
+            "POST",
+            "/me/disclosure/grants/{grant_id}/revoke"
+            | "/me/disclosure/requests/{request_id}/approve"
+            | "/me/disclosure/requests/{request_id}/reject"
+            | "/me/disclosure/requests/{request_id}/revoke",
+        ) => vec![json!({"reason": "done"})],
         ("POST", "/admin/directory-tenants") => vec![json!({"tenant_id": UNKNOWN, "label": "new"})],
         ("PUT", "/admin/directory-tenants/{id}") => vec![json!({"label": "changed"})],
         (

@@ -1,0 +1,47 @@
+use crate::{
+    DisclosureState,
+    caller::{OptionalBody, User},
+    error::OwnerError,
+    input::decision_reason,
+    me::request_id,
+    wire::{ApproveDisclosureRequestBody, DisclosureApproveResponse},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::ApiError;
+use gw_store::record::DisclosureApproval;
+
+/// Approves a request for the caller's data, as it was made or with a narrower scope. The grant lasts 24 hours unless
+/// the body says otherwise.
+#[utoipa::path(post, path = "/api/v1/me/disclosure/requests/{request_id}/approve", tag = "disclosure",
+    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid)),
+    request_body = Option<ApproveDisclosureRequestBody>,
+    responses((status = 200, body = DisclosureApproveResponse), OwnerError))]
+pub(crate) async fn approve_disclosure_request(
+    user: User,
+    State(state): State<DisclosureState>,
+    Path(id): Path<String>,
+    body: Result<OptionalBody<ApproveDisclosureRequestBody>, ApiError>,
+) -> Result<Json<DisclosureApproveResponse>, OwnerError> {
+    let id = request_id(&id)?;
+    let OptionalBody(body) = body?;
+    let approval = DisclosureApproval {
+        scope: body.scope.unwrap_or_default().into(),
+        duration_hours: body.grant_duration_hours,
+        include_future_addresses: body.include_future_addresses,
+        reason: decision_reason(body.reason)?,
+    };
+    let mut tx = user.begin::<OwnerError>(&state).await?;
+    let limits = state.settings.limits;
+    let approved = tx
+        .approve_disclosure(id, user.id(), &approval, limits, &state.key_cipher)
+        .await?;
+    tx.commit().await?;
+    user.origin.set_org(approved.grant.org);
+    Ok(Json(DisclosureApproveResponse {
+        grant: approved.grant.into(),
+        message: "Disclosure request approved",
+    }))
+}

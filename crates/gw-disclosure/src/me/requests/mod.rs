@@ -1,0 +1,5 @@
+pub(crate) mod approve;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod reject;
+pub(crate) mod revoke;

@@ -1,0 +1,261 @@
+//! Requests and grants of disclosure (spec/50 section 2).
+
+use crate::StoreError;
+use gw_policy::{
+    disclosure::{
+        DurationError, GrantState, GrantStatus, RequestState, RequestStatus, ScopeError, ScopeInput, TransitionError,
+    },
+    snapshot::DisclosureScope,
+};
+use gw_types::{DisclosureGrantId, DisclosureRequestId, ExternalId, OrgId, Timestamp, UserId};
+
+/// Maximum characters of the reason of a request (rule 7).
+pub const MAX_REASON: usize = 2000;
+/// Maximum characters of the legal basis of a request (rule 7).
+pub const MAX_LEGAL_BASIS: usize = 255;
+/// Maximum active grants of one grantee (spec/50 section 8).
+pub const MAX_ACTIVE_GRANTS: u64 = 500;
+
+/// A request for a grant of disclosure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureRequest {
+    /// Row id.
+    pub id: DisclosureRequestId,
+    /// The user row of the grantee, if the request named one.
+    pub requester: Option<UserId>,
+    /// The grantee; `None`: nobody can use the grant (rule 8).
+    pub requester_did: Option<ExternalId>,
+    /// The owner: the user whose data is requested. The user may have been deleted.
+    pub target: UserId,
+    /// The organization that requests. It may have been deleted.
+    pub org: OrgId,
+    /// What is requested. A stored scope that cannot be parsed covers nothing.
+    pub scope: DisclosureScope,
+    /// Why it is requested.
+    pub reason: String,
+    /// The legal basis.
+    pub legal_basis: Option<String>,
+    /// The status. In answers of queries, a pending request whose end has passed is expired, whether the sweeper has
+    /// written so or not.
+    pub status: RequestStatus,
+    /// When it was created.
+    pub requested_at: Timestamp,
+    /// When it ends if it is not decided; `None`: never.
+    pub expires_at: Option<Timestamp>,
+    /// When the owner approved or rejected it. A revocation does not change it.
+    pub decided_at: Option<Timestamp>,
+    /// The user who approved or rejected it.
+    pub decided_by: Option<UserId>,
+    /// The reason of the decision.
+    pub decision_reason: Option<String>,
+}
+
+impl DisclosureRequest {
+    /// Returns the state for the state machine of `gw_policy::disclosure`.
+    pub const fn state(&self) -> RequestState {
+        RequestState {
+            status: self.status,
+            expires_at: self.expires_at,
+        }
+    }
+}
+
+/// A request with what its readers are shown of people and of its grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureRequestDetails {
+    /// The request.
+    pub request: DisclosureRequest,
+    /// The DID of the owner; `None` if the user was deleted.
+    pub target_did: Option<ExternalId>,
+    /// The DID of the user who decided; `None` if nobody has, or the user was deleted.
+    pub decided_by_did: Option<ExternalId>,
+    /// The grant, if it is active.
+    pub active_grant: Option<DisclosureGrantId>,
+}
+
+/// A grant of disclosure, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureGrant {
+    /// Row id.
+    pub id: DisclosureGrantId,
+    /// The approved request. A request has at most one grant.
+    pub request: DisclosureRequestId,
+    /// The owner.
+    pub owner: UserId,
+    /// The grantee; `None`: nobody can use it.
+    pub grantee: Option<ExternalId>,
+    /// The organization of the request.
+    pub org: OrgId,
+    /// What is disclosed. A stored scope that cannot be parsed covers nothing.
+    pub scope: DisclosureScope,
+    /// Whether it covers addresses that the owner proves after the approval (HD8).
+    pub include_future_addresses: bool,
+    /// When it was approved.
+    pub granted_at: Timestamp,
+    /// When it ends unless it is revoked.
+    pub expires_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// Why it was revoked.
+    pub revoked_reason: Option<String>,
+    /// Whether its secret still exists: without it, no name of an address under the grant can be computed.
+    pub has_secret: bool,
+}
+
+impl DisclosureGrant {
+    /// Returns the status at `now`.
+    pub fn status_at(&self, now: Timestamp) -> GrantStatus {
+        self.state().status_at(now)
+    }
+
+    /// Returns the state for the state machine of `gw_policy::disclosure`.
+    pub const fn state(&self) -> GrantState {
+        GrantState {
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
+        }
+    }
+}
+
+/// A grant with its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantWithRequest {
+    /// The grant.
+    pub grant: DisclosureGrant,
+    /// The request.
+    pub request: DisclosureRequest,
+}
+
+/// Input for creating a request.
+#[derive(Clone, Debug)]
+pub struct NewDisclosureRequest {
+    /// The user row of the grantee.
+    pub requester: Option<UserId>,
+    /// The grantee. If `requester` is set and this is not, the user's DID is taken; if both are set, they must agree.
+    pub requester_did: Option<ExternalId>,
+    /// The owner. The user must be a member of `org`.
+    pub target: UserId,
+    /// The organization that requests.
+    pub org: OrgId,
+    /// What is requested.
+    pub scope: ScopeInput,
+    /// Why it is requested.
+    pub reason: String,
+    /// The legal basis.
+    pub legal_basis: Option<String>,
+    /// `expires_in_hours` (rule 13).
+    pub expires_in_hours: Option<i64>,
+    /// `DISCLOSURE_REQUIRE_LEGAL_BASIS_FULL` (rule 7).
+    pub requires_legal_basis_for_full: bool,
+}
+
+/// Input for approving a request. Its default approves what was requested, for 24 hours.
+#[derive(Clone, Debug, Default)]
+pub struct DisclosureApproval {
+    /// The narrowing (rule 14).
+    pub scope: ScopeInput,
+    /// `grant_duration_hours` (rule 12).
+    pub duration_hours: Option<i64>,
+    /// Whether the grant covers addresses that the owner proves later (HD8).
+    pub include_future_addresses: bool,
+    /// The reason of the decision.
+    pub reason: Option<String>,
+}
+
+/// What a sweep ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DisclosureSweep {
+    /// Number of pending requests that became expired.
+    pub requests: u64,
+    /// Number of grants whose end was recorded.
+    pub grants: u64,
+    /// Number of destroyed secrets.
+    pub destroyed_secrets: u64,
+}
+
+/// Why a disclosure was not changed. The text of every variant except [`DisclosureError::Secret`] and
+/// [`DisclosureError::Store`] is the text of the answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DisclosureError {
+    /// 404 for owners, and the 403 of rule 3 for administrators.
+    #[error("request not found")]
+    UnknownRequest,
+    /// The 403 of rule 3.
+    #[error("grant not found")]
+    UnknownGrant,
+    /// 403: the request is about another user's data.
+    #[error("access denied to target resource")]
+    NotOwner,
+    /// 403: the target is unknown, or not a member of the requesting organization (rule 5).
+    #[error("access denied to target resource")]
+    TargetNotMember,
+    /// 400: there is no such requester.
+    #[error("requester_user_id is unknown")]
+    UnknownRequester,
+    /// 400: `requester_user_id` and `requester_did` differ (rule 8).
+    #[error("requester_user_id and requester_did do not agree")]
+    RequesterMismatch,
+    /// 400 (rule 8).
+    #[error("requester and target must differ")]
+    RequesterIsTarget,
+    /// 400: the reason is empty.
+    #[error("reason is required")]
+    ReasonRequired,
+    /// 400 (rule 7).
+    #[error("reason must have at most 2000 characters")]
+    ReasonLength,
+    /// 400 (rule 7).
+    #[error("legal_basis must have at most 255 characters")]
+    LegalBasisLength,
+    /// 400 (rule 7).
+    #[error("legal_basis is required for full disclosure")]
+    LegalBasisRequired,
+    /// 400 (spec/50 section 8).
+    #[error("the requester has the maximum of 500 active grants")]
+    TooManyGrants,
+    /// The state of the request does not allow it; [`TransitionError::http_status`].
+    #[error(transparent)]
+    Transition(#[from] TransitionError),
+    /// 400.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    /// 400.
+    #[error(transparent)]
+    Duration(#[from] DurationError),
+    /// 500: the secret of the grant could not be encrypted.
+    #[error("the secret of the grant could not be encrypted")]
+    Secret,
+    /// The database failed.
+    #[error("the policy store failed")]
+    Store(#[from] StoreError),
+}
+
+impl DisclosureError {
+    /// The HTTP status of the answer on routes of the owner; `None` for [`DisclosureError::Store`], whose status the
+    /// caller decides as for any other mutation.
+    pub const fn http_status(&self) -> Option<u16> {
+        match self {
+            Self::UnknownRequest | Self::UnknownGrant => Some(404),
+            Self::NotOwner | Self::TargetNotMember => Some(403),
+            Self::UnknownRequester
+            | Self::RequesterMismatch
+            | Self::RequesterIsTarget
+            | Self::ReasonRequired
+            | Self::ReasonLength
+            | Self::LegalBasisLength
+            | Self::LegalBasisRequired
+            | Self::TooManyGrants
+            | Self::Scope(_)
+            | Self::Duration(_) => Some(400),
+            Self::Transition(error) => Some(error.http_status()),
+            Self::Secret => Some(500),
+            Self::Store(_) => None,
+        }
+    }
+}
+
+impl From<sea_orm::DbErr> for DisclosureError {
+    fn from(error: sea_orm::DbErr) -> Self {
+        Self::Store(error.into())
+    }
+}
