@@ -230,7 +230,11 @@ async fn ds23_ds24_the_scope_limits_the_page() {
         world.get(ALICE, &format!("{path}?limit=100")).await
     };
     let count = |answer: &Response| answer.json()["transactions"].as_array().unwrap().len();
-    assert_eq!(count(&page(&|_| {}).await), rows.len(), "without the withheld one (HD28)");
+    assert_eq!(
+        count(&page(&|_| {}).await),
+        rows.len(),
+        "without the withheld one (HD28)"
+    );
     let middle = rows[rows.len() / 2].time;
     let until = page(&|grant| grant.scope.dates = Some((Timestamp::from_micros(1), middle))).await;
     assert_eq!(count(&until), rows.iter().filter(|tx| tx.time <= middle).count());
