@@ -100,7 +100,7 @@ pub struct UnreadableTransaction {
 
 /// How the attempts to trace a transaction ended.
 enum TraceEnd {
-    Run(MinedExecution),
+    Run(Box<MinedExecution>),
     Unreadable,
     /// The node has no state before the block.
     StateMissing,
@@ -444,7 +444,7 @@ impl Node {
             self.trace_repeatedly(block, transaction, form).await?
         };
         let is_state_missing = match end {
-            TraceEnd::Run(execution) => return Ok(execution),
+            TraceEnd::Run(execution) => return Ok(*execution),
             TraceEnd::Unreadable => false,
             TraceEnd::StateMissing => true,
         };
@@ -473,7 +473,7 @@ impl Node {
                 Ok(mut executions) => {
                     failures.clear(key);
                     self.shared.control_transaction().remember(&[transaction]);
-                    let execution = executions.pop().map(TraceEnd::Run);
+                    let execution = executions.pop().map(|execution| TraceEnd::Run(Box::new(execution)));
                     return execution.ok_or(NoTrace::Node(NodeError::Unparsable));
                 }
                 Err(failure) => failure,
