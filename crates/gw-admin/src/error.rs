@@ -107,7 +107,9 @@ fn store_error(error: &StoreError) -> ApiError {
             Conflict::Tenant => "the tenant is on the list already",
             Conflict::SharedInfra => "the address is tagged already",
             Conflict::ApprovedCode => "the code is approved already",
-            Conflict::Link | Conflict::Token | Conflict::Other => "it clashes with an existing record",
+            Conflict::Link | Conflict::Token | Conflict::DisclosureGrant | Conflict::Other => {
+                "it clashes with an existing record"
+            }
         }),
         StoreError::Immutable => ApiError::forbidden("system rows cannot be changed"),
         StoreError::Rule("default_org_unknown") => ApiError::bad_request("default_org_id names no organization"),

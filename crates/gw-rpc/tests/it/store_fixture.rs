@@ -60,7 +60,8 @@ impl Settled {
             | Change::Quarantine(..)
             | Change::Conviction(..)
             | Change::Withheld(..)
-            | Change::ApprovedCode(..) => 2,
+            | Change::ApprovedCode(..)
+            | Change::Disclosure(..) => 2,
         });
         world
             .fixture
@@ -249,6 +250,7 @@ impl Settled {
             | Change::Quarantine(..)
             | Change::Conviction(..)
             | Change::ApprovedCode(..)
+            | Change::Disclosure(..)
             | Change::Withheld(..)
             | Change::RetiredContract(_, None)
             | Change::PastContract(..)

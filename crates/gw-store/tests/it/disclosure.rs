@@ -774,10 +774,10 @@ async fn ds39_events_are_reads_and_transitions_in_order(world: &World) {
     assert_eq!(events(ALL).await, all);
     for limit in 1..7 {
         let mut walked = Vec::new();
-        for offset in (0..6).step_by(limit) {
+        for offset in (0..6_u64).step_by(limit) {
             let paging = Paging {
                 limit: limit as u64,
-                offset: offset as u64,
+                offset,
             };
             walked.extend(events(paging).await);
         }

@@ -117,7 +117,7 @@ fn may_be_clear(knows: Knowledge<'_>, tx: &Tx, printed: Printed) -> bool {
     let takes_part = knows.is_participant(tx) || knows.is_shared(tx);
     let sides: Vec<&str> = std::iter::once(printed.name).chain(printed.other).collect();
     let is_disclosed = |name: &str| knows.disclosed_in(name, tx.block, &sides) == Some(Level::Full);
-    let by_lens = printed.other.is_some_and(|other| is_disclosed(other));
+    let by_lens = printed.other.is_some_and(is_disclosed);
     let is_created = printed.other.is_none() && tx.to.is_none();
     let by_side = |token, owns_other: bool| {
         knows.is_participant(tx)
