@@ -47,7 +47,7 @@ pub(crate) async fn viewable_addresses(
     let own = viewer.own_addresses().into_iter();
     // Under impersonation a grant does not count (HD7).
     let grantee = match id {
-        ViewerId::User(user) => snapshot.user(user),
+        ViewerId::User { user, .. } => snapshot.user(user),
         ViewerId::Anonymous | ViewerId::Impersonation(_) => None,
     };
     let grants = grantee.map(|grantee| {

@@ -149,8 +149,9 @@ async fn scripted(
         let result = match call.method.as_str() {
             "eth_getBlockByNumber" => {
                 let mut block = block(7, BLOCK);
-                block["transactions"] = json!(transactions);
-                block["gasUsed"] = json!(format!("{:#x}", 0x5208 * count));
+                let members = block.as_object_mut().unwrap();
+                members.insert("transactions".to_owned(), json!(transactions));
+                members.insert("gasUsed".to_owned(), json!(format!("{:#x}", 0x5208 * count)));
                 block
             }
             "eth_getBlockReceipts" => json!((0..count).map(|index| receipt(&hash(index), BLOCK)).collect::<Vec<_>>()),
