@@ -110,7 +110,10 @@ async fn hd40_nothing_of_a_hidden_transaction_or_token_is_read() {
         .collect();
     let hidden: Vec<&String> = all.iter().filter(|hash| !seen.contains(hash)).collect();
     assert!(hidden.len() > 3);
-    let quoted: Vec<String> = hidden.iter().map(|hash| format!("x'{}'", &hash[2..])).collect();
+    let quoted: Vec<String> = hidden
+        .iter()
+        .map(|hash| format!("x'{}'", hash.trim_start_matches("0x")))
+        .collect();
     let quoted = quoted.join(", ");
     world
         .tamper(&format!(

@@ -37,7 +37,6 @@ use serde_json::Value;
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -150,7 +149,7 @@ impl Grants for TestGrants {
         let page = calls
             .into_iter()
             .skip(usize::try_from(offset).unwrap_or(usize::MAX))
-            .take(limit as usize);
+            .take(usize::try_from(limit).unwrap());
         let calls = page.collect();
         Box::pin(async move { Ok(ActivityPage { calls, total }) })
     }

@@ -149,7 +149,8 @@ mod tests {
                 tx.create_disclosure_request(request(1)).await.unwrap();
                 let id = tx.create_disclosure_request(request(0)).await.unwrap().id;
                 let (approval, limits) = (DisclosureApproval::default(), GrantLimits::default());
-                let granted = tx.approve_disclosure(id, owner.id, &approval, limits, &cipher("11"));
+                let cipher = cipher("11");
+                let granted = tx.approve_disclosure(id, owner.id, &approval, limits, &cipher);
                 granted.await.unwrap();
             })
             .await;

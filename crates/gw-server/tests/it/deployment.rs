@@ -224,7 +224,7 @@ impl Deployment {
     /// the gateway uses it.
     pub(crate) fn writing_role(&self) -> (String, [(&'static str, String); 3]) {
         let Engine::Postgres { policy, audit } = &self.engine else {
-            panic!("a file has no roles")
+            unreachable!("a file has no roles")
         };
         let role = format!("{}_writer", Self::name(policy));
         self.sql(Store::Policy, &format!("CREATE ROLE {role} LOGIN"));

@@ -333,7 +333,7 @@ fn check_refusals(indexer: &Running) {
         (&[("Origin", "https://attacker.example")][..], 403),
         (&[("Sec-Fetch-Site", "same-site")][..], 403),
         (&[("Host", "localhost"), ("Host", "attacker.example")][..], 400),
-        (&[("Host", &own)][..], 200),
+        (&[("Host", own.as_str())][..], 200),
     ] {
         assert_eq!(status("GET", "/blocks", headers), expected, "{headers:?}");
         let metrics = request(indexer.port, "GET", "/metrics", headers, "");

@@ -94,7 +94,7 @@ fn hd16_a_web_page_reads_nothing_internal() {
         (&linked[..], 403),
         (&twice[..], 400),
         (&[("Host", "metrics.internal")][..], 200),
-        (&[("Host", &bind)][..], 200),
+        (&[("Host", bind.as_str())][..], 200),
         (&[("Host", "10.0.0.1")][..], 403),
     ] {
         let shown = request(internal, "GET", "/metrics", headers, "");

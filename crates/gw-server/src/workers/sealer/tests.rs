@@ -1,6 +1,6 @@
 //! Tests of the sealer on real stores: waiting records are sealed, even after changes to either database.
 
-use super::{Sealer, Sealing, SealingHealth, health::StallReason, worker::ChainWorker};
+use super::{ADMIN_CHAIN, Sealer, Sealing, SealingHealth, health::StallReason, worker::ChainWorker};
 use crate::{
     serve::outbox_mark::OutboxMarkFile,
     system::{SystemClock, SystemEntropy},
