@@ -552,7 +552,8 @@ macro_rules! coded {
     )*};
 }
 
-coded!(Action AuthMethod DisclosureAction DisclosureData MatchedVia Outcome OutboxFault ResourceType SecurityKind TraceKind);
+coded!(Action AuthMethod DisclosureAction DisclosureData MatchedVia Outcome OutboxFault ResourceType SecurityKind);
+coded!(TraceKind);
 
 impl Value for DenyReason {
     fn put(&self, to: &mut Writer<'_>) {

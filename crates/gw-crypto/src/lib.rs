@@ -2,8 +2,8 @@
 //!
 //! Start with [`KeyCipher`]. Not here: tokens (`gw-http`), proofs (`gw-zk`) and the audit chain (`gw-audit`).
 //!
-//! Invariant: a key that was encrypted for one group opens for no other group, and the secret of one grant of disclosure
-//! for no other grant.
+//! Invariant: a key that was encrypted for one group opens for no other group, and the secret of one grant of
+//! disclosure for no other grant.
 #![warn(missing_docs)]
 
 mod key_cipher;

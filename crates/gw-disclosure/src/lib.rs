@@ -27,7 +27,6 @@ mod mask;
 mod me;
 mod receipt;
 mod record;
-mod reports;
 mod signature;
 mod state;
 mod wire;

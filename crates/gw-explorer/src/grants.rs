@@ -56,7 +56,7 @@ pub enum GrantRefusal {
     /// It has expired. Only the grantee is told.
     Expired,
     /// It cannot be used because of a fault, which is logged.
-    Fault,
+    Unusable,
 }
 
 /// A page of the owner's calls.

@@ -1,17 +1,8 @@
 //! Pages of lists (spec/40 section 3).
 
-use crate::{
-    error::ExplorerError,
-    position::Position,
-    routes::parse_address,
-    state::ExplorerState,
-    view::{RequestCaller, View},
-};
-use axum::extract::{FromRequestParts, Path};
-use gw_http::{GrowingList, QueryParams, fitting};
+use crate::{error::ExplorerError, position::Position, view::View};
+use gw_http::{GrowingList, fitting};
 use gw_postings::{RowId, RowSet, Space};
-use gw_types::Address;
-use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -61,46 +52,6 @@ pub(crate) struct NumberedQuery {
     /// The number of rows: 25 if it is left out, at most 100. A greater number means the greatest.
     #[param(required = false, value_type = u64, example = 25)]
     page_size: Option<String>,
-}
-
-/// A request for a page of the rows of an address: who asks, for which address, and for which page.
-#[derive(Clone, Debug)]
-pub(crate) struct AddressFeed {
-    state: ExplorerState,
-    caller: RequestCaller,
-    pub(crate) address: Address,
-    pub(crate) page: PageRequest,
-    pub(crate) list: GrowingList,
-}
-
-impl AddressFeed {
-    /// Opens the view of the caller, with the rows of a space.
-    ///
-    /// # Errors
-    /// As [`View::open`].
-    pub(crate) async fn open(&self, space: Space) -> Result<View, ExplorerError> {
-        View::open(&self.state, &self.caller, &[space]).await
-    }
-}
-
-impl FromRequestParts<ExplorerState> for AddressFeed {
-    type Rejection = ExplorerError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &ExplorerState) -> Result<Self, ExplorerError> {
-        let caller = RequestCaller::from_request_parts(parts, state).await?;
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(address) = path.map_err(|_| ExplorerError::bad_request("invalid address"))?;
-        let QueryParams(query) = QueryParams::<FeedQuery>::from_request_parts(parts, state).await?;
-        let list = GrowingList::from_request_parts(parts, state).await;
-        let Ok(list) = list;
-        Ok(Self {
-            address: parse_address(&address)?,
-            page: query.page(Limits::ROWS)?,
-            list,
-            state: state.clone(),
-            caller,
-        })
-    }
 }
 
 /// The limits of a list.

@@ -485,9 +485,9 @@ impl Node {
                         tracing::error!(
                             tx.hash = %hash,
                             block.hash = %block,
-                            "the node has no state before a block with a transaction of the gateway, so the transaction \
-                             cannot be traced: its block waits for five minutes, then the transaction is withheld and \
-                             nobody is suspended; use a node that keeps this state"
+                            "the node has no state before a block with a transaction of the gateway, so the \
+                             transaction cannot be traced: its block waits for five minutes, then the \
+                             transaction is withheld and nobody is suspended; use a node that keeps this state"
                         );
                     }
                     // The node answers everything about its head.

@@ -148,8 +148,8 @@ fn is_state_of_server(code: &str) -> bool {
     if code.len() == 5 {
         // 08 connection, 53 resources (disk full, too many connections), 57 operator intervention (shutdown, statement
         // timeout), 58 system (input or output), 55P03 lock not available in time, 25006 a standby, 25P03 idle in
-        // transaction for too long, 42501 a privilege that was taken away, 40 rollback because of others (serialization, deadlock), P0 raised by a function:
-        // none of ours raises anything.
+        // transaction for too long, 42501 a privilege that was taken away, 40 rollback because of others
+        // (serialization, deadlock), P0 raised by a function: none of ours raises anything.
         let class = ["08", "40", "53", "57", "58", "P0"]
             .iter()
             .any(|class| code.starts_with(class));

@@ -25,9 +25,9 @@ impl ChainWriter {
     /// Returns whether any row differs.
     ///
     /// # Errors
-    /// [`ChainStoreError::UnknownBlock`] if the block is not stored; [`ChainStoreError::InvalidBlock`] if the trace of a
-    /// traced block is missing, or if its rows contradict each other; [`ChainStoreError::LeaseLost`] if another instance
-    /// took the lease; any database error.
+    /// [`ChainStoreError::UnknownBlock`] if the block is not stored; [`ChainStoreError::InvalidBlock`] if the trace of
+    /// a traced block is missing, or if its rows contradict each other; [`ChainStoreError::LeaseLost`] if another
+    /// instance took the lease; any database error.
     pub async fn replace_block(&self, data: &BlockData) -> Result<bool, ChainStoreError> {
         let number = data.block.number;
         // No other instance writes. If this one changes the block meanwhile, its hash differs below.

@@ -20,7 +20,9 @@ use http::HeaderMap;
 /// grantee reads them, or the holder of a token that the grantee made.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/grants/{grant_id}/logs", tag = "disclosure",
     params(("grant_id" = String, Path, format = Uuid), PageQuery),
-    responses((status = 200, content((Vec<ActivityLogEntry> = "application/json"), (String = "text/csv"))), GrantError))]
+    responses(
+        (status = 200, content((Vec<ActivityLogEntry> = "application/json"), (String = "text/csv"))),
+        GrantError))]
 pub(crate) async fn list_disclosed_logs(
     GrantPath(id): GrantPath,
     reader: GrantReader,

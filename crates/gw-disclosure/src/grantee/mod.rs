@@ -5,5 +5,6 @@ pub(crate) mod events;
 pub(crate) mod logs;
 pub(crate) mod reader;
 pub(crate) mod report;
+pub(crate) mod reports;
 pub(crate) mod summary;
 pub(crate) mod token;

@@ -1,10 +1,8 @@
-use super::reader::{GrantPath, GrantReader, ReadDetails};
-use crate::{
-    DisclosureState,
-    error::GrantError,
+use super::{
+    reader::{GrantPath, GrantReader, ReadDetails},
     reports::{ReportType, report},
-    wire::Report,
 };
+use crate::{DisclosureState, error::GrantError, wire::Report};
 use axum::{
     Json,
     extract::{Path, State},

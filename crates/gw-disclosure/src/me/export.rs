@@ -2,9 +2,9 @@ use crate::{
     DisclosureState,
     caller::User,
     error::OwnerError,
+    grantee::reports::newest_checkpoint,
     input::paging,
     me::all_events,
-    reports::newest_checkpoint,
     wire::{EventRow, Grant, RequestWithDetails},
 };
 use axum::{Json, extract::State};

@@ -1,9 +1,9 @@
 //! Addresses that the viewer may look up, and their rows. Any other address is not found, whether it exists or not.
 
-use super::{logs::LogQuery, parse_address};
+use super::{address_feed::AddressFeed, logs::LogQuery, parse_address};
 use crate::{
     error::ExplorerError,
-    page::{AddressFeed, ExplorerListResponse, FeedQuery, Limits, NumberedQuery},
+    page::{ExplorerListResponse, FeedQuery, Limits, NumberedQuery},
     rows::{lower, time},
     selection::in_blocks,
     state::ExplorerState,

@@ -1,7 +1,7 @@
 //! What grants of disclosure show to their grantees (spec/50 sections 4 and 5).
 //!
-//! Unknown grants and grants of others have one answer. A grant is looked up by the policy of the page that it opens, so
-//! a revocation binds the next page. Each read is journaled before its answer leaves.
+//! Unknown grants and grants of others have one answer. A grant is looked up by the policy of the page that it opens,
+//! so a revocation binds the next page. Each read is journaled before its answer leaves.
 
 use super::RequestOrigin;
 use crate::{
@@ -182,7 +182,7 @@ pub(crate) async fn list_grant_activity(
         .find(&snapshot, &grantee.external_id, id, state.http_context.now());
     let grant = grant.map_err(|refusal| match refusal {
         GrantRefusal::Unknown | GrantRefusal::Revoked | GrantRefusal::Expired => ExplorerError::not_found(NO_GRANT),
-        GrantRefusal::Fault => refusal.into(),
+        GrantRefusal::Unusable => refusal.into(),
     })?;
     caller.set_org(grant.grant.org);
     check_class(&grant.grant.scope, DataClass::Activity, ClassCheck::Strict).map_err(not_covered)?;
@@ -253,7 +253,7 @@ impl From<GrantRefusal> for ExplorerError {
             GrantRefusal::Unknown => Self::not_found(NO_GRANT),
             GrantRefusal::Revoked => ApiError::forbidden("grant has been revoked").into(),
             GrantRefusal::Expired => ApiError::forbidden("grant has expired").into(),
-            GrantRefusal::Fault => Self::Internal("a grant of disclosure cannot be used"),
+            GrantRefusal::Unusable => Self::Internal("a grant of disclosure cannot be used"),
         }
     }
 }

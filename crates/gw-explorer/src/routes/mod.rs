@@ -2,6 +2,7 @@
 
 pub(crate) mod abi;
 pub(crate) mod accounts;
+mod address_feed;
 pub(crate) mod addresses;
 pub(crate) mod blocks;
 pub(crate) mod chain;

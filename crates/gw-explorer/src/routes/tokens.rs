@@ -3,10 +3,10 @@
 //! All numbers and the order of the list come from rows that the viewer sees: the first transfer of a token, for
 //! example, may be hidden.
 
-use super::parse_address;
+use super::{address_feed::AddressFeed, parse_address};
 use crate::{
     error::ExplorerError,
-    page::{AddressFeed, ExplorerListResponse, FeedQuery, Limits, PageRequest, RankedQuery},
+    page::{ExplorerListResponse, FeedQuery, Limits, PageRequest, RankedQuery},
     readings::HeldBalances,
     rows::{lower, time, token_type},
     selection::in_blocks,

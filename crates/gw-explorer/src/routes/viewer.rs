@@ -25,7 +25,8 @@ pub(crate) struct WalletQuery {
     wallet: Option<String>,
 }
 
-/// The addresses of the viewer, and those that others disclosed to the viewer. Without a token, `wallet` is needed, and the lists are empty.
+/// The addresses of the viewer, and those that others disclosed to the viewer. Without a token, `wallet` is needed, and
+/// the lists are empty.
 #[utoipa::path(get, path = "/api/v1/explorer/viewable-addresses", tag = "explorer", params(WalletQuery),
     responses((status = 200, body = ViewableAddressesResponse), ExplorerError))]
 pub(crate) async fn viewable_addresses(

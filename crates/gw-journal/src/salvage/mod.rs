@@ -200,8 +200,8 @@ impl Salvage {
         Ok(())
     }
 
-    /// Creates a new shard of the intact unsealed records of all inspected shards, followed by a `journal_lost` record for each lost range, and
-    /// sets the damaged files aside as `<shard>.damaged-<time>`. `config.dir` is ignored.
+    /// Creates a new shard of the intact unsealed records of all inspected shards, followed by a `journal_lost` record
+    /// for each lost range, and sets the damaged files aside as `<shard>.damaged-<time>`. `config.dir` is ignored.
     ///
     /// The directory names the damaged shard until the new one is complete on disk, so after a crash the journal is the
     /// old or the new shard.

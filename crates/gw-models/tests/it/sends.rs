@@ -10,9 +10,9 @@
 //! rest, each durable intent has the outcome that the node's state gives it; a client told of success has a durable
 //! outcome; and a transaction reported to a client as successful is never concluded as rejected.
 //!
-//! Assumed: a nonce that something else used stays used, so that the transaction can never be mined. The gateway queries
-//! for a transaction until it is there or its nonce is used, however late it arrives. Sizes: two sends, two deaths, one fault of the journal, one of the policy
-//! store.
+//! Assumed: a nonce that something else used stays used, so that the transaction can never be mined. The gateway
+//! queries for a transaction until it is there or its nonce is used, however late it arrives. Sizes: two sends, two
+//! deaths, one fault of the journal, one of the policy store.
 
 use crate::check::{check, check_for};
 use stateright::{Model, Property};

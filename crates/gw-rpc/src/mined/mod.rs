@@ -466,8 +466,8 @@ impl BlockValidator {
         tracing::error!(
             tx.hash = %tx_hash,
             reason = %violation.reason,
-            "a mined send did what its trace before sending had not shown, or could not be traced: it is withheld; review \
-             it, its sender may be suspended"
+            "a mined send did what its trace before sending had not shown, or could not be traced: it is withheld; \
+             review it, its sender may be suspended"
         );
         let event = SecurityEvent {
             external_id: Some(watched.external_id.clone()),

@@ -1,8 +1,8 @@
 //! Settles sends whose outcome is unknown, or whose rows could not be written, by asking the chain for the hash (HD22).
 //!
-//! A node that does not have a transaction proves nothing: it may arrive from elsewhere later. So a send is settled only
-//! when the node has it, or when something else used its nonce; until then its rows give no access, and a worker follows
-//! its reservations.
+//! A node that does not have a transaction proves nothing: it may arrive from elsewhere later. So a send is settled
+//! only when the node has it, or when something else used its nonce; until then its rows give no access, and a worker
+//! follows its reservations.
 
 use super::{
     SendContext,

@@ -63,7 +63,7 @@ impl Grants for ExplorerGrants {
                     grant.id = %grant,
                     "a grant of disclosure cannot be used: its secret cannot be decrypted"
                 );
-                GrantRefusal::Fault
+                GrantRefusal::Unusable
             }
         })
     }

@@ -24,7 +24,8 @@ const EXIT_UNREADABLE: u8 = 74;
 /// `EX_TEMPFAIL`: another process holds the directory; try again.
 const EXIT_BUSY: u8 = 75;
 
-/// With fewer free bytes a disk counts as full: the embedded stores and the journal write files of this size at a start.
+/// With fewer free bytes a disk counts as full: the embedded stores and the journal write files of this size at a
+/// start.
 const FULL_DISK_BYTES: u64 = 256 * 1024;
 
 impl ServeError {
@@ -38,8 +39,8 @@ impl ServeError {
         }
     }
 
-    /// Adds the disks of these directories that are full: the error of a database or a file on such a disk does not name
-    /// it.
+    /// Adds the disks of these directories that are full: the error of a database or a file on such a disk does not
+    /// name it.
     pub(crate) fn with_full_disks<'a>(self, directories: impl Iterator<Item = &'a Path>) -> Self {
         let Self::Other(mut error) = self else { return self };
         for directory in directories {

@@ -362,8 +362,8 @@ async fn note_start(journal: Journal, audit: &AuditStore) -> anyhow::Result<(Jou
     .context("recording the start in the journal directory failed")?;
     let starts = starts.map_err(|error| {
         let advice = if matches!(error, OpenError::Corrupt { .. }) {
-            "the journal directory does not tell whether it is the newest one of its shard, and the records are intact: \
-             `ledger-gateway audit salvage --confirm` continues with them in a new shard"
+            "the journal directory does not tell whether it is the newest one of its shard, and the records are \
+             intact: `ledger-gateway audit salvage --confirm` continues with them in a new shard"
         } else {
             "the start cannot be recorded in the journal directory"
         };

@@ -65,8 +65,8 @@ impl ContractWallets {
                 // An error of the node, or a trace that cannot be read, proves no change of the wallet.
                 Ok(WalletAnswer::Unknown) => tracing::warn!(
                     user.id = %link.user,
-                    "the node gave no trace of a contract wallet, so its link stays unconfirmed; the next attempt is in \
-                     ten minutes"
+                    "the node gave no trace of a contract wallet, so its link stays unconfirmed; the next attempt is \
+                     in ten minutes"
                 ),
                 Err(error) => {
                     tracing::warn!(

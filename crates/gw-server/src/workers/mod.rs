@@ -1,6 +1,6 @@
-//! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals' numbers;
-//! the sealer, the verifier and the retention of the audit log; the sweeper of grants of disclosure; and the deletion of
-//! expired rows.
+//! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals'
+//! numbers; the sealer, the verifier and the retention of the audit log; the sweeper of grants of disclosure; and the
+//! deletion of expired rows.
 //!
 //! A worker ends after its current step when its token is cancelled. Ending it at any time loses no data.
 

@@ -55,8 +55,8 @@ impl Database {
             tracing::error!(
                 database,
                 missing = missing.join(", "),
-                "the credential of the database lacks privileges that the gateway needs, so writes are refused: find out \
-                 who revoked them, and GRANT them again"
+                "the credential of the database lacks privileges that the gateway needs, so writes are refused: find \
+                 out who revoked them, and GRANT them again"
             );
             format!("{database}:missing")
         };

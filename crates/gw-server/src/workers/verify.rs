@@ -160,8 +160,9 @@ pub(crate) async fn is_index_faulty(store: &Store) -> anyhow::Result<bool> {
 pub(crate) fn log_index_faults(faults: &[String]) {
     tracing::error!(
         faults = faults.join("; "),
-        "the indexes of the audit database do not agree with its rows, so queries can miss entries: the likely cause is \
-         manual SQL or a damaged disk; keep a copy of the database, then run REINDEX on each index that the faults name"
+        "the indexes of the audit database do not agree with its rows, so queries can miss entries: the likely cause \
+         is manual SQL or a damaged disk; keep a copy of the database, then run REINDEX on each index that the \
+         faults name"
     );
 }
 

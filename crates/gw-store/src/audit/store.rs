@@ -456,8 +456,8 @@ impl AuditStore {
         Ok(objects)
     }
 
-    /// Looks up the privileges of our credential that sealing needs (spec/70 rule 25). Returns those that it lacks, such
-    /// as `INSERT on entries`; until the next look-up, [`AuditStore::may_write`] is false if there are any.
+    /// Looks up the privileges of our credential that sealing needs (spec/70 rule 25). Returns those that it lacks,
+    /// such as `INSERT on entries`; until the next look-up, [`AuditStore::may_write`] is false if there are any.
     ///
     /// # Errors
     /// If the database does not answer.

@@ -3,8 +3,8 @@ use crate::{
     admin::readable_grant,
     caller::{Admin, OptionalBody},
     error::AdminError,
+    grantee::reports::forget_reports,
     input::decision_reason,
-    reports::forget_reports,
     wire::{DisclosureReasonBody, DisclosureStatusResponse},
 };
 use axum::{

@@ -36,8 +36,8 @@ pub struct DisclosedRows {
     /// The first and the last block time of the rows; `None` for all times. A row of a block without time is in no
     /// range.
     pub times: Option<(Timestamp, Timestamp)>,
-    /// Lists of addresses: one of each list is a side of each row. Empty for all rows. Under impersonation the grants of
-    /// both viewers have to cover a row, and each may have a list.
+    /// Lists of addresses: one of each list is a side of each row. Empty for all rows. Under impersonation the grants
+    /// of both viewers have to cover a row, and each may have a list.
     pub counterparties: Vec<Vec<Address>>,
 }
 
@@ -316,7 +316,8 @@ impl RowLimits {
             (Some(_), None) => false,
             (Some((first, last)), Some((other_first, other_last))) => first <= other_first && other_last <= last,
         };
-        let is_subset = |part: &[Address], of: &[Address]| part.iter().all(|address| of.binary_search(address).is_ok());
+        let is_subset =
+            |part: &[Address], whole: &[Address]| part.iter().all(|address| whole.binary_search(address).is_ok());
         times
             && self
                 .counterparties

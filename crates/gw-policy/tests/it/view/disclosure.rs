@@ -1,5 +1,5 @@
-//! Grants of disclosure on `/rpc` (spec/30 section 5, spec/50 rules 22 to 28): which transactions, receipts and blocks a
-//! grantee is shown.
+//! Grants of disclosure on `/rpc` (spec/30 section 5, spec/50 rules 22 to 28): which transactions, receipts and blocks
+//! a grantee is shown.
 
 use super::support::{sealed, transaction, viewer};
 use gw_policy::{

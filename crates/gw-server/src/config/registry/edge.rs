@@ -18,9 +18,9 @@ registry! {
     /// serves them. Of `ledger-gateway indexer` it is the only listener; without it, that listens on loopback and PORT.
     INTERNAL_BIND_ADDR: SocketAddr = Variable::new(Edge, &kind::SOCKET).rule("another port than PORT");
     /// Host names under which `/metrics`, the details of `/ready` and all routes of the internal listener answer, in
-    /// addition to the local machine, to the IP address of that listener (to every IP address if it listens on all) and,
-    /// without INTERNAL_BIND_ADDR, to the host of BASE_URL. A request for another host is refused, so that no web page
-    /// reads them by a name that its author points here.
+    /// addition to the local machine, to the IP address of that listener (to every IP address if it listens on all)
+    /// and, without INTERNAL_BIND_ADDR, to the host of BASE_URL. A request for another host is refused, so that no web
+    /// page reads them by a name that its author points here.
     INTERNAL_HOSTS: Vec<String> = Variable::new(Edge, &kind::HOSTS);
     /// Public address of this service: the issuer of its tokens and the base of callback addresses.
     BASE_URL: Url = Variable::new(Edge, &kind::WEB)

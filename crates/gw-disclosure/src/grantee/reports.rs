@@ -1,9 +1,7 @@
 //! Signed reports under a grant (rules 33 to 37).
 
-use crate::{
-    DisclosureState, activity::check_activity, error::GrantError, grantee::reader::GrantReader, grants::OpenGrant,
-    wire::Report,
-};
+use super::reader::GrantReader;
+use crate::{DisclosureState, activity::check_activity, error::GrantError, grants::OpenGrant, wire::Report};
 use gw_audit::{ChainId, Stream};
 use gw_cache::{Entry, Namespace};
 use gw_store::{Missing, StoreError};
@@ -129,8 +127,8 @@ fn sanctions(now: Timestamp) -> Value {
     })
 }
 
-/// The newest signed checkpoint of this instance's access log, if there is one: the records that a report was drawn from are below it,
-/// or are sealed later.
+/// The newest signed checkpoint of this instance's access log, if there is one: the records that a report was drawn
+/// from are below it, or are sealed later.
 pub(crate) async fn newest_checkpoint(state: &DisclosureState) -> Result<Option<String>, StoreError> {
     let chain = ChainId {
         stream: Stream::Access,
