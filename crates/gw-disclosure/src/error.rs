@@ -7,7 +7,7 @@ use gw_crypto::KeyCipherError;
 use gw_http::{ApiError, ErrorCode, described_error};
 use gw_journal::JournalError;
 use gw_policy::disclosure::coverage::ClassNotCovered;
-use gw_store::{StoreError, record::DisclosureError};
+use gw_store::{DisclosureError, StoreError};
 use gw_types::Seconds;
 
 /// The 403 text for an organization.

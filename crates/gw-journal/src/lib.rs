@@ -32,6 +32,7 @@ mod rescue;
 mod reserve;
 mod salvage;
 mod segment;
+mod start_file;
 mod starts;
 #[cfg(test)]
 mod tests;

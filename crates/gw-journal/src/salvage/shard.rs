@@ -5,7 +5,7 @@ use super::{Findings, or_refusal};
 use crate::error::OpenError;
 use crate::header::{ChainSizes, Header};
 use crate::heads::{BaseState, OpenIntents};
-use crate::{replay, segment, starts};
+use crate::{replay, segment, start_file};
 use gw_audit::ShardId;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl DamagedShard {
         };
         let (header, base) = (or_refusal(header, refusal), or_refusal(base, refusal));
         *refusal = refusal.take().or(replayed);
-        or_refusal(starts::read(dir), refusal);
+        or_refusal(start_file::read(dir), refusal);
         let base_sizes = base.as_ref().map(|base| base.heads.reached().sizes);
         let sealed = header.as_ref().map(|header| header.sealed().sizes).unwrap_or_default();
         let sealed = sealed.max(&base_sizes.unwrap_or_default());

@@ -23,7 +23,7 @@ pub use contract::{
     MustBe, MustBeError, NewContract, NewGrant, ParamRule,
 };
 pub use disclosure::{
-    DisclosureApproval, DisclosureError, DisclosureGrant, DisclosureRequest, DisclosureRequestDetails, DisclosureSweep,
+    DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureRequestDetails, DisclosureSweep,
     GrantWithRequest, MAX_ACTIVE_GRANTS, MAX_LEGAL_BASIS, MAX_REASON, NewDisclosureRequest,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};

@@ -4,7 +4,7 @@
 //! update names the status from which it starts, and a unique index allows one grant per request (rule 10).
 
 use super::{
-    Tx,
+    DisclosureError, Tx,
     audit::{Action, Auditable},
 };
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     entity::{disclosure_grants, disclosure_requests, users},
     read::{decidable, overdue_grants, overdue_requests, spent_secrets},
     record::{
-        DisclosureApproval, DisclosureError, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest,
-        MAX_ACTIVE_GRANTS, MAX_LEGAL_BASIS, MAX_REASON, NewDisclosureRequest,
+        DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_ACTIVE_GRANTS,
+        MAX_LEGAL_BASIS, MAX_REASON, NewDisclosureRequest,
     },
     row,
 };

@@ -8,6 +8,7 @@ mod audit;
 mod contracts;
 mod declines;
 mod disclosure;
+mod disclosure_error;
 mod groups;
 mod links;
 mod mined;
@@ -18,6 +19,8 @@ mod tenants;
 mod tokens;
 mod urls;
 mod users;
+
+pub use disclosure_error::DisclosureError;
 
 use crate::{
     Actor, Queries, StoreError,

@@ -11,12 +11,11 @@ use gw_policy::{
     snapshot::DisclosureScope,
 };
 use gw_store::{
-    Store,
+    DisclosureError, Store,
     audit::LogRow,
     read::{DisclosureFilter, Paging, RequesterFilter, Scope},
     record::{
-        DisclosureApproval, DisclosureError, GrantWithRequest, NewDisclosureRequest, NewGroup, NewMembership,
-        NewOrganization, NewUser,
+        DisclosureApproval, GrantWithRequest, NewDisclosureRequest, NewGroup, NewMembership, NewOrganization, NewUser,
     },
 };
 use gw_types::{

@@ -8,9 +8,9 @@ use crate::{
 };
 use gw_policy::disclosure::{GrantLimits, GrantStatus, RequestStatus, ScopeInput};
 use gw_store::{
-    Actor, BootClock, Feed, FeedTiming, Store,
+    Actor, BootClock, DisclosureError, Feed, FeedTiming, Store,
     read::{DisclosureFilter, Scope},
-    record::{DisclosureApproval, DisclosureError},
+    record::DisclosureApproval,
 };
 use gw_types::{Clock, DisclosureGrantId, DisclosureRequestId, Seconds, Timestamp, UserId};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
