@@ -8,15 +8,16 @@ use super::{
     send::{check_sender, invalid_sender, names_recipients},
 };
 use crate::{
-    principal::{OrgRights, Principal, TargetStatus, is_public, reached_registrations, target_status},
+    principal::{OrgRights, Principal, TargetStatus, disclosed_level, is_public, reached_registrations, target_status},
     settings::{HiddenBalanceMode, TransactionLogs},
-    snapshot::{Snapshot, SystemToggle},
+    snapshot::{Snapshot, SystemToggle, User},
 };
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, Method, MethodLookup, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
-use gw_types::{Address, B256, Claim, DenyReason};
+use gw_types::{Address, B256, Claim, DenyReason, Level};
+use std::sync::Arc;
 
 /// The checks of one call.
 pub(super) struct CallChecks<'a> {
@@ -146,9 +147,18 @@ impl CallChecks<'_> {
         !by_itself && status.shared.is_some_and(|shared| shared.pin.is_some())
     }
 
+    /// Whether a grant of disclosure makes the address Full outside of rows (spec/20 section 10, spec/30 basis 9).
+    fn is_disclosed(&self, address: Address) -> bool {
+        let principal = self.principal;
+        let is_member = |org| principal.rights_in(org).is_some();
+        let level = |user: &Arc<User>| disclosed_level(self.snapshot, user, is_member, address, principal.now);
+        self.snapshot.user(principal.user).and_then(level) == Some(Level::Full)
+    }
+
     /// The plan of a balance or a nonce: zero for an address that is not Full (K8).
     fn quantity(&self, address: Address, status: &TargetStatus<'_>) -> Plan {
         let shown = status.is_full()
+            || (!status.closed && self.is_disclosed(address))
             || match self.request.policy_settings.address_query {
                 _ if status.closed => false,
                 HiddenBalanceMode::Strict => false,

@@ -13,7 +13,7 @@ mod public;
 mod target;
 
 pub use disclosed_addresses::disclosed_addresses;
-pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
+pub(crate) use disclosure::{DisclosedRow, disclosed_level, disclosure, grants_on, row_disclosure};
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;
