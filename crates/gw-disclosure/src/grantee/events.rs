@@ -55,7 +55,7 @@ impl FromRequestParts<DisclosureState> for EventCaller {
 /// Lists the reads under a grant and its changes, the newest first: to its grantee, and without addresses to the
 /// administrators of its organization. A read appears within a few seconds.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/grants/{grant_id}/events", tag = "disclosure",
-    params(("grant_id" = String, Path, format = Uuid), PageQuery),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant"), PageQuery),
     responses((status = 200, body = Vec<EventRow>), GrantError))]
 pub(crate) async fn list_disclosure_events(
     GrantPath(id): GrantPath,

@@ -19,7 +19,7 @@ use http::HeaderMap;
 /// Lists the owner's calls that the grant covers, the newest first: as JSON, or as CSV for `Accept: text/csv`. Only the
 /// grantee reads them, or the holder of a token that the grantee made.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/grants/{grant_id}/logs", tag = "disclosure",
-    params(("grant_id" = String, Path, format = Uuid), PageQuery),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant"), PageQuery),
     responses(
         (status = 200, content((Vec<ActivityLogEntry> = "application/json"), (String = "text/csv"))),
         GrantError))]

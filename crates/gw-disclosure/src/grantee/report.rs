@@ -12,7 +12,7 @@ use gw_audit::{DisclosureAction, DisclosureData};
 /// Returns a signed report. The same report is returned for a day. Only the grantee reads it, or the holder of a token
 /// that the grantee made.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/grants/{grant_id}/report/{report_type}", tag = "disclosure",
-    params(("grant_id" = String, Path, format = Uuid),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant"),
         ("report_type" = String, Path,
             description = "`activity_summary`, `sanctions_check` or `compliance_report`.")),
     responses((status = 200, body = Report), GrantError))]

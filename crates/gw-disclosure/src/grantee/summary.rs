@@ -6,7 +6,7 @@ use gw_audit::{DisclosureAction, DisclosureData};
 /// Returns the owner's calls that the grant covers in numbers. Only the grantee reads them, or the holder of a token
 /// that the grantee made.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/grants/{grant_id}/summary", tag = "disclosure",
-    params(("grant_id" = String, Path, format = Uuid)),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     responses((status = 200, body = ActivitySummary), GrantError))]
 pub(crate) async fn get_disclosed_summary(
     GrantPath(id): GrantPath,

@@ -38,7 +38,7 @@ impl TokenHolder {
 /// Makes a token for the reports of a grant, for programs that shall not have the grantee's own token. It ends after an
 /// hour, or with the grant.
 #[utoipa::path(post, path = "/api/v1/explorer/grant/{grant_id}/token", tag = "disclosure", security(("bearer" = [])),
-    params(("grant_id" = String, Path, format = Uuid)),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     responses((status = 201, body = DisclosureTokenResponse), GrantError))]
 pub(crate) async fn create_disclosure_token(
     GrantPath(id): GrantPath,

@@ -75,10 +75,10 @@ fn schema_examples(schema: &Value, examples: &Map<String, Value>) -> Option<Map<
     Some(members)
 }
 
-/// The name of the schema that `$ref` names. Of a `oneOf`, the first schema counts.
+/// The name of the schema that `$ref` names. Of a `oneOf`, the first named schema counts.
 fn schema_name(schema: &Value) -> Option<&str> {
     let schema = match schema.get("oneOf") {
-        Some(schemas) => schemas.get(0)?,
+        Some(schemas) => schemas.as_array()?.iter().find(|schema| schema.get("$ref").is_some())?,
         None => schema,
     };
     schema.get("$ref")?.as_str()?.rsplit('/').next()

@@ -15,7 +15,8 @@ use gw_http::ApiError;
 
 /// Revokes a grant. A second revocation changes nothing, and keeps the first time and reason.
 #[utoipa::path(post, path = "/api/v1/admin/disclosure/grants/{grant_id}/revoke", tag = "disclosure",
-    params(("grant_id" = String, Path, format = Uuid)), request_body = Option<DisclosureReasonBody>,
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
+    request_body = Option<DisclosureReasonBody>,
     responses((status = 200, body = DisclosureStatusResponse), AdminError))]
 pub(crate) async fn revoke_disclosure_grant(
     admin: Admin,

@@ -8,7 +8,7 @@ use axum::{
 
 /// Withdraws a pending request. A request that its owner decided, or that has ended, stays.
 #[utoipa::path(delete, path = "/api/v1/admin/disclosure/requests/{request_id}", tag = "disclosure",
-    params(("request_id" = String, Path, format = Uuid)),
+    params(("request_id" = String, Path, format = Uuid, description = "The request")),
     responses((status = 200, body = DisclosureStatusResponse), AdminError))]
 pub(crate) async fn delete_disclosure_request(
     admin: Admin,

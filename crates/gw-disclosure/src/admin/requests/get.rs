@@ -6,7 +6,7 @@ use axum::{
 
 /// Returns a request of an organization.
 #[utoipa::path(get, path = "/api/v1/admin/disclosure/requests/{request_id}", tag = "disclosure",
-    params(("request_id" = String, Path, format = Uuid)),
+    params(("request_id" = String, Path, format = Uuid, description = "The request")),
     responses((status = 200, body = RequestWithDetails), AdminError))]
 pub(crate) async fn get_disclosure_request(
     admin: Admin,

@@ -17,7 +17,7 @@ use gw_store::read::Paging;
 /// Lists who read what under a grant of the caller's data and when, and the changes of the grant, the newest first. A
 /// read appears within a few seconds. `X-Next-Cursor` is the cursor of the next page.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/grants/{grant_id}/events", tag = "disclosure",
-    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid),
+    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid, description = "The grant"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000,
             description = "The number of events: 100 if it is left out."), CursorQuery),
     responses((status = 200, body = Vec<EventRow>, headers(

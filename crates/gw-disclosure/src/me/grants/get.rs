@@ -6,7 +6,7 @@ use axum::{
 
 /// Returns a grant of the caller's data.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/grants/{grant_id}", tag = "disclosure", security(("bearer" = [])),
-    params(("grant_id" = String, Path, format = Uuid)),
+    params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     responses((status = 200, body = GrantWithRequest), OwnerError))]
 pub(crate) async fn get_my_disclosure_grant(
     user: User,

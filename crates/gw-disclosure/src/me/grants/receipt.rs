@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Returns a signed consent receipt of a grant of the caller's data, in the shape of ISO/IEC TS 27560: who, what, for
 /// which purpose, on which legal basis, for how long, how to withdraw, and every access.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/grants/{grant_id}/receipt", tag = "disclosure",
-    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     responses((status = 200, body = Object), OwnerError))]
 pub(crate) async fn get_disclosure_receipt(
     user: User,

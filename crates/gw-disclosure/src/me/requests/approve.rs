@@ -16,7 +16,7 @@ use gw_store::record::DisclosureApproval;
 /// Approves a request for the caller's data, as it was made or with a narrower scope. The grant lasts 24 hours unless
 /// the body says otherwise.
 #[utoipa::path(post, path = "/api/v1/me/disclosure/requests/{request_id}/approve", tag = "disclosure",
-    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid, description = "The request")),
     request_body = Option<ApproveDisclosureRequestBody>,
     responses((status = 200, body = DisclosureApproveResponse), OwnerError))]
 pub(crate) async fn approve_disclosure_request(

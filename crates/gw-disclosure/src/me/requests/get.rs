@@ -14,7 +14,7 @@ use gw_store::read::DisclosureFilter;
 
 /// Returns a request for the caller's data, and who else may see the caller's data now.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/requests/{request_id}", tag = "disclosure",
-    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid, description = "The request")),
     responses((status = 200, body = OwnedRequest), OwnerError))]
 pub(crate) async fn get_my_disclosure_request(
     user: User,

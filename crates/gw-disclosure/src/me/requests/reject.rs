@@ -14,7 +14,7 @@ use gw_http::ApiError;
 
 /// Rejects a request for the caller's data.
 #[utoipa::path(post, path = "/api/v1/me/disclosure/requests/{request_id}/reject", tag = "disclosure",
-    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid, description = "The request")),
     request_body = Option<DisclosureReasonBody>,
     responses((status = 200, body = DisclosureStatusResponse), OwnerError))]
 pub(crate) async fn reject_disclosure_request(

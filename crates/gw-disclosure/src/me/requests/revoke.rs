@@ -15,7 +15,7 @@ use gw_types::DisclosureRequestId;
 
 /// Withdraws the approval of a request: its grant ends at once.
 #[utoipa::path(post, path = "/api/v1/me/disclosure/requests/{request_id}/revoke", tag = "disclosure",
-    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("request_id" = String, Path, format = Uuid, description = "The request")),
     request_body = Option<DisclosureReasonBody>,
     responses((status = 200, body = DisclosureStatusResponse), OwnerError))]
 pub(crate) async fn revoke_disclosure_request(
@@ -29,7 +29,7 @@ pub(crate) async fn revoke_disclosure_request(
 
 /// Revokes a grant of the caller's data: it ends at once.
 #[utoipa::path(post, path = "/api/v1/me/disclosure/grants/{grant_id}/revoke", tag = "disclosure",
-    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid)),
+    security(("bearer" = [])), params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     request_body = Option<DisclosureReasonBody>,
     responses((status = 200, body = DisclosureStatusResponse), OwnerError))]
 pub(crate) async fn revoke_my_disclosure_grant(

@@ -193,7 +193,10 @@ impl Outbox {
             Some(end) => end,
             None => {
                 let chain = match claim.head {
-                    Some(head) => Chain::resume(ADMIN_CHAIN, head, audit.org_heads(ADMIN_CHAIN).await?),
+                    Some(head) => {
+                        check_head(audit, frontiers, head).await?;
+                        Chain::resume(ADMIN_CHAIN, head, audit.org_heads(ADMIN_CHAIN).await?)
+                    }
                     None => self.begin(audit, frontiers).await?,
                 };
                 if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
@@ -567,6 +570,25 @@ impl Outbox {
         self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
         Ok(chain)
     }
+}
+
+/// Checks that the stored head is that of the newest entry. A chain whose head was changed is not continued: its next
+/// entry would name a hash that no entry has.
+async fn check_head(audit: &AuditStore, frontiers: &Frontiers, head: Head) -> anyhow::Result<()> {
+    let Some(newest) = head.size.checked_sub(1) else {
+        return Ok(());
+    };
+    // A pruned entry is not there.
+    let rows = audit.rows(ADMIN_CHAIN, newest, 1).await?;
+    if rows.iter().all(|row| row.seq != newest || row.hash == head.hash) {
+        return Ok(());
+    }
+    let finding = Finding {
+        stored: Some(head.hash),
+        ..Finding::new(FindingKind::Fork, Some(newest))
+    };
+    frontiers.raise(ADMIN_CHAIN, &finding);
+    Err(OutOfStep(StallReason::Foreign).into())
 }
 
 /// Whether an entry matches one of the rows, or needs none.
