@@ -190,7 +190,8 @@ async fn e1_without_a_database_every_route_answers_503() {
     let document = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
     let mut routes = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
-        if !path.starts_with(ROOT) {
+        // Tokens of grants do not come from the index.
+        if !path.starts_with(ROOT) || path.ends_with("/token") {
             continue;
         }
         for method in operations

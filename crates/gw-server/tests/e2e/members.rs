@@ -71,7 +71,10 @@ fn routes(w: &World, described: &Value) -> Vec<Route> {
 
 async fn call_route(w: &World, route: &Route, query: &str, body: Option<Value>) -> Response {
     let bearer = format!("Bearer {}", w.admin.token);
-    let needs_user = route.path.ends_with("/dry-run") || route.path.contains("/impersonate/");
+    let is_of_grantee = |end| route.path.contains("/disclosure/grants/") && route.path.ends_with(end);
+    let needs_user = route.path.ends_with("/dry-run")
+        || route.path.contains("/impersonate/")
+        || ["/logs", "/summary", "/{report_type}"].into_iter().any(is_of_grantee);
     let header = match route.path.starts_with("/api/v1/admin") && !needs_user {
         true => ("x-admin-token", ADMIN_TOKEN),
         false => ("authorization", bearer.as_str()),

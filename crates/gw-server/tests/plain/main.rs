@@ -50,7 +50,11 @@ fn hd19_the_plain_binary_refuses_mock_settings() {
 fn e3_the_plain_binary_has_no_direct_mode() {
     let (code, output) = run(&["explorer"], &[("INDEXER_URL", "http://127.0.0.1:9")]);
     assert_eq!(code, Some(78), "{output}");
-    assert!(output.contains("INDEXER_URL"), "{output}");
+    let refusal = "INDEXER_URL: must not be set: this is a privacy build";
+    assert!(output.contains(refusal), "{output}");
+    let (code, output) = run(&["explorer"], &[]);
+    assert_eq!(code, Some(78), "{output}");
+    assert!(output.contains("PRIVACY_PROXY_URL: is required"), "{output}");
 }
 
 /// RTO13: in production, the role that migrates owns the tables and could change sealed entries. The migration accepts

@@ -24,9 +24,9 @@ pub(crate) async fn revoke_disclosure_grant(
     Path(id): Path<String>,
     body: Result<OptionalBody<DisclosureReasonBody>, ApiError>,
 ) -> Result<Json<DisclosureStatusResponse>, AdminError> {
+    let OptionalBody(body) = body?;
     let grant = readable_grant(&state, &admin, &id).await?.grant;
     admin.require_writer(grant.org)?;
-    let OptionalBody(body) = body?;
     let reason = decision_reason(body.reason)?;
     let mut tx = admin.begin::<AdminError>(&state).await?;
     tx.revoke_disclosure_grant(grant.id, reason.as_deref()).await?;

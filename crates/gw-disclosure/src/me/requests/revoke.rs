@@ -38,8 +38,9 @@ pub(crate) async fn revoke_my_disclosure_grant(
     Path(id): Path<String>,
     body: Result<OptionalBody<DisclosureReasonBody>, ApiError>,
 ) -> Result<Json<DisclosureStatusResponse>, OwnerError> {
+    let body = body?;
     let grant = own_grant(&state, &user, &id).await?.grant;
-    revoke(&state, &user, grant.request, body?).await
+    revoke(&state, &user, grant.request, body).await
 }
 
 async fn revoke(
