@@ -25,6 +25,7 @@ mod grants;
 mod input;
 mod mask;
 mod me;
+mod preview;
 mod receipt;
 mod record;
 mod signature;

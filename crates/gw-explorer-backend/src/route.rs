@@ -82,6 +82,7 @@ fn mapped(method: &Method, segments: &[&str]) -> Option<String> {
         ("POST", ["privacy", "requests", id, act @ ("approve" | "reject" | "revoke")]) => {
             Some(format!("{DISCLOSURE}/requests/{id}/{act}"))
         }
+        ("POST", ["privacy", "requests", id, "preview"]) => Some(format!("{EXPLORER}/request/{id}/preview")),
         ("GET", ["eth", "addresses"]) => Some(format!("{ETH}/addresses")),
         ("DELETE", ["eth", "addresses", address]) => Some(format!("{ETH}/addresses/{address}")),
         ("POST", ["eth", "addresses", address, "refresh-ens"]) => {

@@ -1,12 +1,13 @@
 //! Grants of disclosure, as their grantees see them. The disclosure feature provides them.
 
 use gw_audit::DisclosureRead;
+use gw_http::ApiError;
 use gw_policy::{
     Snapshot,
     disclosure::GrantAliases,
     snapshot::{DisclosureGrant, User},
 };
-use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp};
+use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp, UserId};
 use std::{future::Future, pin::Pin, sync::Arc};
 
 /// Grants of disclosure (spec/40 section 4, spec/50).
@@ -28,6 +29,16 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
 
     /// A page of the owner's calls that the grant covers, the newest first.
     fn activity<'a>(&'a self, grant: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage>;
+
+    /// The grant that the owner's approval of a request would make: the body is that of the approval. Nothing is stored.
+    /// Its names are not those of the grant.
+    fn preview<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        owner: UserId,
+        request: &'a str,
+        approval: &'a [u8],
+    ) -> PreviewFuture<'a>;
 
     /// Journals reads under grants, and waits until they are on disk. The answer leaves afterwards (spec/50 rule 39).
     fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()>;
@@ -93,6 +104,9 @@ pub enum GrantFault {
 /// The answer of an operation of [`Grants`].
 pub type GrantFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, GrantFault>> + Send + 'a>>;
 
+/// The answer of [`Grants::preview`]; an error is the answer to the owner.
+pub type PreviewFuture<'a> = Pin<Box<dyn Future<Output = Result<Grant, ApiError>> + Send + 'a>>;
+
 /// No grants: there is no disclosure.
 #[derive(Clone, Copy, Debug)]
 pub struct NoGrants;
@@ -108,6 +122,10 @@ impl Grants for NoGrants {
 
     fn activity<'a>(&'a self, _: &'a Grant, _: u64, _: u64) -> GrantFuture<'a, ActivityPage> {
         Box::pin(async { Ok(ActivityPage::default()) })
+    }
+
+    fn preview<'a>(&'a self, _: &'a Snapshot, _: UserId, _: &'a str, _: &'a [u8]) -> PreviewFuture<'a> {
+        Box::pin(async { Err(ApiError::not_found("request not found")) })
     }
 
     fn record(&self, _: Vec<DisclosureRead>) -> GrantFuture<'_, ()> {

@@ -29,7 +29,9 @@ mod view;
 mod viewer;
 mod wire;
 
-pub use grants::{ActivityCall, ActivityPage, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, NoGrants};
+pub use grants::{
+    ActivityCall, ActivityPage, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, NoGrants, PreviewFuture,
+};
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
 pub use reads::ViewerReads;
 pub use selection::SelectionCache;
@@ -42,7 +44,7 @@ pub use viewer::Impersonation;
 use axum::{Router, middleware::from_fn_with_state};
 use gw_http::{KnownQueries, known_queries};
 use routes::{
-    abi, accounts, addresses, blocks, chain, grants as grant_routes, indexing, logs, search, sync, tokens,
+    abi, accounts, addresses, blocks, chain, grants as grant_routes, indexing, logs, preview, search, sync, tokens,
     transactions, transfers, viewer as own_routes,
 };
 use utoipa::openapi::{
@@ -131,6 +133,7 @@ fn operations() -> OpenApiRouter<ExplorerState> {
         .routes(routes!(grant_routes::resolve_grant_address))
         .routes(routes!(grant_routes::list_grant_transactions))
         .routes(routes!(grant_routes::list_grant_activity))
+        .routes(routes!(preview::preview_disclosure_request))
         .routes(routes!(sync::sync_status))
         .routes(routes!(sync::indexer_progress))
         .routes(routes!(sync::catchup))

@@ -484,6 +484,42 @@ pub(crate) struct GrantTransaction {
     pub(crate) block_timestamp: i64,
 }
 
+/// What a grant of disclosure would show.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct DisclosurePreviewResponse {
+    /// Who would see it.
+    pub(crate) requester_did: String,
+    /// `full`, `pseudonymous` or `redacted`.
+    pub(crate) disclosure_level: &'static str,
+    pub(crate) scope_methods: Vec<String>,
+    /// The end of the grant if it were approved now, RFC 3339.
+    pub(crate) expires_at: String,
+    /// Whether transactions would be shown.
+    pub(crate) discloses_transactions: bool,
+    /// Whether the owner's calls during the grant would be shown.
+    pub(crate) discloses_activity: bool,
+    /// The number of addresses that would be disclosed.
+    pub(crate) address_count: u64,
+    /// The first 20 of them.
+    pub(crate) addresses: Vec<PreviewedAddress>,
+    /// What each name in the rows stands for, at the level `pseudonymous`: `disclosed` or `external`. The requester's
+    /// own addresses are not told apart here.
+    pub(crate) address_labels: BTreeMap<String, &'static str>,
+}
+
+/// An address that would be disclosed.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct PreviewedAddress {
+    /// The owner's address.
+    pub(crate) address: String,
+    /// What the requester would see instead: the address, an alias, or `[PRIVATE]`.
+    pub(crate) shown_as: String,
+    /// The number of its transactions that would be shown.
+    pub(crate) transaction_count: u64,
+    /// The newest 10 of them, as the requester would see them.
+    pub(crate) transactions: Vec<GrantTransaction>,
+}
+
 /// The calls of the owner of the addresses under a grant of disclosure.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct GrantActivityLogsResponse {

@@ -33,7 +33,7 @@ use gw_policy::{
     },
     snapshot::User,
 };
-use gw_postings::{BlockRange, RowSet, Space, VisibleAddress};
+use gw_postings::{BlockRange, RowId, RowSet, Space, VisibleAddress};
 use gw_types::{Address, DisclosureGrantId, Level, Timestamp};
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
@@ -321,23 +321,12 @@ impl View {
     ) -> Result<(GrantTransactionsResponse, Option<(Timestamp, Timestamp)>), ExplorerError> {
         let rows = self.rows_of_grant(grant, address)?;
         let page = self.page_ids(&rows, list, page)?;
-        let read = self.reader.get_transactions(&page.ids).await?;
-        let by_id: BTreeMap<_, _> = read.into_iter().map(|row| (row.id, row)).collect();
-        let shown = GrantPage {
-            grant: &grant.grant,
-            names: &grant.names,
-            disclosed: &grant.addresses,
-            address,
-        };
-        let (mut transactions, mut labels, mut times) = (Vec::with_capacity(page.ids.len()), BTreeMap::new(), None);
-        for id in &page.ids {
-            let row = by_id.get(id).ok_or(ExplorerError::Contradiction(Space::Transactions))?;
-            let time = Timestamp::from_secs(row.timestamp);
-            let (first, last) = times.unwrap_or((time, time));
-            times = Some((time.min(first), time.max(last)));
-            let transaction = self.grant_transaction(&shown, row, &mut labels);
-            transactions.push(transaction.ok_or(ExplorerError::Contradiction(Space::Transactions))?);
-        }
+        let mut labels = BTreeMap::new();
+        let viewer = self.viewer();
+        let is_own = |address| viewer.owns(address);
+        let (transactions, times) = self
+            .rows_under_grant(grant, address, &page.ids, is_own, &mut labels)
+            .await?;
         let last = page.ids.last().filter(|_| page.has_more);
         let next_cursor = match last {
             Some(last) => self.cursor_after(Space::Transactions, list, *last)?,
@@ -352,8 +341,41 @@ impl View {
         Ok((answer, times))
     }
 
+    /// These transactions as the grant shows them, and the times of the oldest and the newest. `is_own` tells the
+    /// grantee's own addresses, and `labels` gets what the names stand for.
+    ///
+    /// # Errors
+    /// [`ExplorerError::Contradiction`] if the grant does not cover a row; any error of the store.
+    pub(super) async fn rows_under_grant(
+        &self,
+        grant: &Grant,
+        address: Address,
+        ids: &[RowId],
+        is_own: impl Fn(Address) -> bool,
+        labels: &mut BTreeMap<String, &'static str>,
+    ) -> Result<(Vec<GrantTransaction>, Option<(Timestamp, Timestamp)>), ExplorerError> {
+        let read = self.reader.get_transactions(ids).await?;
+        let by_id: BTreeMap<_, _> = read.into_iter().map(|row| (row.id, row)).collect();
+        let shown = GrantPage {
+            grant: &grant.grant,
+            names: &grant.names,
+            disclosed: &grant.addresses,
+            address,
+        };
+        let (mut transactions, mut times) = (Vec::with_capacity(ids.len()), None);
+        for id in ids {
+            let row = by_id.get(id).ok_or(ExplorerError::Contradiction(Space::Transactions))?;
+            let time = Timestamp::from_secs(row.timestamp);
+            let (first, last) = times.unwrap_or((time, time));
+            times = Some((time.min(first), time.max(last)));
+            let transaction = self.grant_transaction(&shown, row, &is_own, labels);
+            transactions.push(transaction.ok_or(ExplorerError::Contradiction(Space::Transactions))?);
+        }
+        Ok((transactions, times))
+    }
+
     /// The transactions of the address that the grant covers, whatever their other side is.
-    fn rows_of_grant(&self, grant: &Grant, address: Address) -> Result<RowSet, ExplorerError> {
+    pub(super) fn rows_of_grant(&self, grant: &Grant, address: Address) -> Result<RowSet, ExplorerError> {
         let blocks = self.blocks();
         let scope = &grant.grant.scope;
         let rows = gw_postings::Grant {
@@ -375,11 +397,11 @@ impl View {
         &self,
         page: &GrantPage<'_>,
         row: &TransactionRow,
+        is_own: &impl Fn(Address) -> bool,
         labels: &mut BTreeMap<String, &'static str>,
     ) -> Option<GrantTransaction> {
         let transaction = &row.transaction;
-        let viewer = self.viewer();
-        if viewer.withholds(transaction.hash) {
+        if self.viewer().withholds(transaction.hash) {
             return None;
         }
         let page_row = PageRow {
@@ -387,7 +409,7 @@ impl View {
             from: transaction.from,
             to: transaction.to,
         };
-        let shown = page.row(page_row, |address| viewer.owns(address))?;
+        let shown = page.row(page_row, is_own)?;
         for name in std::iter::once(&shown.from).chain(&shown.to) {
             labels.extend(name.label().map(|label| (name.to_string(), label)));
         }

@@ -9,6 +9,7 @@ pub(crate) mod chain;
 pub(crate) mod grants;
 pub(crate) mod indexing;
 pub(crate) mod logs;
+pub(crate) mod preview;
 pub(crate) mod search;
 pub(crate) mod sync;
 pub(crate) mod tokens;

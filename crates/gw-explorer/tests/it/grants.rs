@@ -293,6 +293,47 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
 }
 
+/// The preview for the owner: rows as the grant shows them, but the grantee's own addresses are not told apart; for
+/// nobody else, and not under impersonation. The test's previews are those of the grant to the person in the path.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds22_a_preview_does_not_tell_which_addresses_are_the_grantees() {
+    let world = World::random(48, PolicySettings::SPEC).await;
+    let disclosed = disclosing(&world.chain, Level::Pseudonymous);
+    let id = grant_to_alice(&disclosed);
+    world.set_policy(Some(disclosed));
+    let preview = async |who| world.post_as(who, "/request/alice/preview").await;
+    let mine = address_of("alice-w");
+    let rows = rows_of_wallet(&world.chain);
+    let is_mine = |address: Option<Address>| address == Some(mine);
+    assert!(
+        rows.iter()
+            .take(10)
+            .any(|tx| is_mine(Some(tx.data.transaction.from)) || is_mine(tx.data.transaction.to)),
+        "the newest rows have a transaction with the grantee"
+    );
+    let page = format!("/grant/{id}/{}/transactions?limit=10", address_id());
+    let page = world.get(ALICE, &page).await.text;
+    assert!(page.contains("\"Mine\""), "{page}");
+    let previewed = preview(TestCaller::User("carol")).await;
+    assert_eq!(previewed.status, StatusCode::OK, "{}", previewed.text);
+    assert!(!previewed.text.contains("Mine"), "{}", previewed.text);
+    let external = grant_names().party(Level::Pseudonymous, Side::Other, mine).to_string();
+    let own = previewed.json()["addresses"][0].clone();
+    assert_eq!(own["address"], format!("{:#x}", wallet()));
+    assert_eq!(own["transactions"].to_string(), {
+        let shown: serde_json::Value = serde_json::from_str(&page).unwrap();
+        shown["transactions"].to_string().replace("Mine", &external)
+    });
+    assert_eq!(own["transaction_count"], json!(rows.len()));
+    for (who, status) in [
+        (TestCaller::User("alice"), StatusCode::NOT_FOUND),
+        (TestCaller::RootAs("carol"), StatusCode::NOT_FOUND),
+        (TestCaller::Nobody, StatusCode::UNAUTHORIZED),
+    ] {
+        assert_eq!(preview(who).await.status, status, "{who:?}");
+    }
+}
+
 /// Rule 25.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds25_the_activity_has_method_status_and_time() {

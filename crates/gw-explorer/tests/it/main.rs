@@ -11,6 +11,8 @@ mod audited;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
+mod disclosure_table;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod indexing;

@@ -9,11 +9,11 @@ use gw_chain_store::{
 use gw_explorer::{
     ActivityCall, ActivityPage, Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, GrantFault,
     GrantFuture, GrantRefusal, Grants, Impersonation, IndexFollower, IndexStep, IndexerProgress, NodeUnavailable,
-    SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads, router,
+    PreviewFuture, SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads, router,
 };
 use gw_http::{
-    AccessClaims, AdminGate, AllowedOrigins, Amr, HttpContext, Origin, PolicySource, PrivateNetwork, TokenCodec,
-    TokenSecrets, TrustedProxies,
+    AccessClaims, AdminGate, AllowedOrigins, Amr, ApiError, HttpContext, Origin, PolicySource, PrivateNetwork,
+    TokenCodec, TokenSecrets, TrustedProxies,
 };
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
@@ -28,7 +28,7 @@ use gw_testkit::{
     postgres,
 };
 use gw_types::{
-    Address, B256, DisclosureGrantId, ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId, U256,
+    Address, B256, DisclosureGrantId, ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId, U256, UserId,
     testing::{ManualClock, SeededEntropy},
 };
 use http::{Method, Request, StatusCode, header};
@@ -152,6 +152,19 @@ impl Grants for TestGrants {
             .take(usize::try_from(limit).unwrap());
         let calls = page.collect();
         Box::pin(async move { Ok(ActivityPage { calls, total }) })
+    }
+
+    fn preview<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        owner: UserId,
+        request: &'a str,
+        _: &'a [u8],
+    ) -> PreviewFuture<'a> {
+        let grants = snapshot.disclosures_to(&did(request));
+        let grant = grants.iter().find(|grant| grant.owner == owner);
+        let grant = grant.map(|grant| Self::opened(snapshot, grant, NOW));
+        Box::pin(async move { grant.ok_or_else(|| ApiError::not_found("request not found")) })
     }
 
     fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()> {
@@ -489,7 +502,15 @@ impl World {
     }
 
     pub(crate) async fn get(&self, who: TestCaller, path: &str) -> Response {
-        let mut request = Request::builder().uri(format!("/api/v1/explorer{path}"));
+        self.request(Method::GET, who, path).await
+    }
+
+    pub(crate) async fn post_as(&self, who: TestCaller, path: &str) -> Response {
+        self.request(Method::POST, who, path).await
+    }
+
+    async fn request(&self, method: Method, who: TestCaller, path: &str) -> Response {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1/explorer{path}"));
         if let TestCaller::User(name) = who {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token(name)));
         }

@@ -3,7 +3,7 @@
 use super::{
     cast::{Names, Persona},
     client::{As, Client, Response},
-    explorer,
+    disclosure, explorer,
     parts::Running,
     seed::{MINTED, PAID, Scene, balance_of, whole},
     tour,
@@ -16,9 +16,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a record may take to appear in the list.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Promises of later versions; not checked yet.
-const COMING: &[&str] = &["the regulator's disclosure grant on ops is active"];
 
 /// Runs and prints every check. Returns the number of failed checks.
 pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usize> {
@@ -69,6 +66,10 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
             "the explorer shows each viewer its own transactions",
             explorer::serves_each_viewer(running, scene).await,
         ),
+        (
+            "the regulator sees what ops disclosed, until ops revokes it",
+            disclosure::lasts_until_it_is_revoked(running, scene).await,
+        ),
     ];
     let mut failed = 0;
     for (promise, outcome) in checks {
@@ -79,9 +80,6 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
                 tour::say(format_args!("  ✗ {promise}: {error:#}\n"));
             }
         }
-    }
-    for promise in COMING {
-        tour::say(format_args!("  · {promise} (coming)\n"));
     }
     Ok(failed)
 }

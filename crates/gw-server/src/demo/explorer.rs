@@ -70,7 +70,7 @@ pub(super) async fn print_blocks(running: &Running, scene: &Scene) -> anyhow::Re
 }
 
 /// Waits until the explorer shows the newest block of the node.
-async fn await_index(running: &Running, client: &Client) -> anyhow::Result<()> {
+pub(super) async fn await_index(running: &Running, client: &Client) -> anyhow::Result<()> {
     let node = Client::new(&running.node);
     let newest = number(&node.result(As::Nobody, "/", "eth_blockNumber", json!([])).await?)?;
     let start = Instant::now();
@@ -95,7 +95,7 @@ async fn list(client: &Client, viewer: As<'_>, path: &str) -> anyhow::Result<Val
     response.expect_success("the explorer")
 }
 
-async fn rows(client: &Client, viewer: As<'_>, path: &str) -> anyhow::Result<Vec<Value>> {
+pub(super) async fn rows(client: &Client, viewer: As<'_>, path: &str) -> anyhow::Result<Vec<Value>> {
     data(&list(client, viewer, path).await?)
 }
 

@@ -7,6 +7,7 @@ mod account;
 mod cast;
 mod checks;
 mod client;
+mod disclosure;
 mod explorer;
 mod parts;
 mod seed;

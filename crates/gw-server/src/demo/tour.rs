@@ -3,7 +3,7 @@
 use super::{
     cast::Persona,
     client::{As, Client},
-    explorer,
+    disclosure, explorer,
     parts::Running,
     seed::{Scene, balance_of},
 };
@@ -25,6 +25,7 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
     print_personas(running, scene)?;
     print_balances(running, scene).await?;
     explorer::print_blocks(running, scene).await?;
+    disclosure::print_transaction(running, scene).await?;
     print_commands(running, scene)?;
     say(format_args!(
         "\nGateway {}   node behind it {}   token contract {:#x}\nA fresh token: {} demo token <{}>\nCtrl-C stops \

@@ -5,10 +5,12 @@ use crate::config::kind::signing_key;
 use anyhow::Context as _;
 use gw_audit::DisclosureRead;
 use gw_disclosure::{DisclosureSettings, DisclosureState, DocumentKey, OpenGrant};
-use gw_explorer::{ActivityCall, ActivityPage, Aliases, Grant, GrantFault, GrantFuture, GrantRefusal, Grants};
+use gw_explorer::{
+    ActivityCall, ActivityPage, Aliases, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, PreviewFuture,
+};
 use gw_policy::{Snapshot, access::disclosed_addresses};
 use gw_store::{Feed, read::Paging};
-use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp};
+use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp, UserId};
 use std::sync::Arc;
 
 /// The state of the routes of disclosure.
@@ -98,6 +100,19 @@ impl Grants for ExplorerGrants {
                 calls: calls.collect(),
                 total: page.total,
             })
+        })
+    }
+
+    fn preview<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        owner: UserId,
+        request: &'a str,
+        approval: &'a [u8],
+    ) -> PreviewFuture<'a> {
+        Box::pin(async move {
+            let previewed = self.disclosure.preview(snapshot, owner, request, approval).await;
+            previewed.map(explorer_grant)
         })
     }
 

@@ -31,6 +31,8 @@ mod diagnostics;
 #[cfg(test)]
 mod directory;
 #[cfg(test)]
+mod disclosure;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod durability;

@@ -1,0 +1,92 @@
+//! The grant that an approval would make, for its owner to look at before deciding. Nothing is stored.
+
+use crate::{
+    DisclosureState,
+    error::{NO_REQUEST, OwnerError, denied},
+    grants::OpenGrant,
+    wire::ApproveDisclosureRequestBody,
+};
+use gw_http::{ApiError, parse_json};
+use gw_policy::{
+    Snapshot,
+    access::disclosed_addresses,
+    disclosure::{GrantAliases, RequestActor, Trigger, duration, scope},
+    snapshot::DisclosureGrant,
+};
+use gw_store::DisclosureError;
+use gw_types::{DisclosureGrantId, SealedGrantSecret, UserId};
+use std::sync::Arc;
+use uuid::Uuid;
+
+impl DisclosureState {
+    /// The grant that the owner's approval of a request would make, by the same rules as the approval. Its secret is
+    /// random and forgotten, so its names are not those of the grant; its id is the nil UUID.
+    ///
+    /// # Errors
+    /// [`ApiError`] with the status and text of the approval: 400 for a body that cannot be parsed, for a request that
+    /// is not pending and for a scope or duration that is refused; 403 for the request of another owner; 404 for an
+    /// unknown one; 503 if the store cannot be reached.
+    pub async fn preview(
+        &self,
+        snapshot: &Snapshot,
+        owner: UserId,
+        request: &str,
+        body: &[u8],
+    ) -> Result<OpenGrant, ApiError> {
+        let previewed = self.preview_grant(snapshot, owner, request, body).await;
+        previewed.map_err(ApiError::from)
+    }
+
+    async fn preview_grant(
+        &self,
+        snapshot: &Snapshot,
+        owner: UserId,
+        request: &str,
+        body: &[u8],
+    ) -> Result<OpenGrant, OwnerError> {
+        let unknown = || ApiError::not_found(NO_REQUEST);
+        let id = request.parse().map_err(|_| unknown())?;
+        let details = self.store.read().find_disclosure_request(id).await?;
+        let request = details.ok_or_else(unknown)?.request;
+        if request.target != owner {
+            return Err(denied().into());
+        }
+        let body: ApproveDisclosureRequestBody = if body.trim_ascii().is_empty() {
+            ApproveDisclosureRequestBody::default()
+        } else {
+            parse_json(body)?
+        };
+        let now = self.http_context.now();
+        let possible = request.state().transition(Trigger::Approve, RequestActor::Owner, now);
+        possible.map_err(DisclosureError::from)?;
+        let scope = scope::approved(&request.scope, &body.scope.unwrap_or_default().into());
+        let scope = scope.map_err(DisclosureError::from)?;
+        let expires_at = duration::grant_end(body.grant_duration_hours, self.settings.limits, now);
+        let expires_at = expires_at.map_err(DisclosureError::from)?;
+        let no_requester = || ApiError::bad_request("the request names no requester, so nobody could use its grant");
+        let grantee = request.requester_did.ok_or_else(no_requester)?;
+        let owner = snapshot.user(owner).map(Arc::clone).ok_or_else(unknown)?;
+        let mut secret = [0; 32];
+        self.http_context.entropy.fill(&mut secret);
+        // HMAC accepts keys of any length.
+        let names = GrantAliases::new(&secret).ok_or_else(unknown)?;
+        let grant = DisclosureGrant {
+            id: DisclosureGrantId(Uuid::nil()),
+            owner: owner.id,
+            grantee,
+            org: request.org,
+            granted_at: now,
+            expires_at,
+            revoked_at: None,
+            include_future_addresses: body.include_future_addresses,
+            scope,
+            secret: SealedGrantSecret(Box::default()),
+        };
+        Ok(OpenGrant {
+            addresses: disclosed_addresses(snapshot, &grant, now),
+            grant: Arc::new(grant),
+            owner,
+            names,
+        })
+    }
+}

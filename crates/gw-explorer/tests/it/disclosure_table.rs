@@ -1,0 +1,182 @@
+//! What a grant of disclosure of each level shows of each field: the table `docs/tables/disclosure_by_field.snap`.
+//!
+//! `=` is what the owner sees, `-` a member that is absent, and a number alone a status of HTTP.
+
+use crate::{
+    chain::{policy, snapshot},
+    world::{TestCaller, World},
+};
+use gw_explorer::ActivityCall;
+use gw_policy::{
+    PolicySettings,
+    testing::{NOW, address_of, did},
+};
+use gw_types::Level;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const ALICE: TestCaller = TestCaller::User("alice");
+const CAROL: TestCaller = TestCaller::User("carol");
+const LEVELS: [Option<Level>; 4] = [None, Some(Level::Redacted), Some(Level::Pseudonymous), Some(Level::Full)];
+/// The lists in which a row is compared, and the members that identify the row.
+const LISTS: [(&str, &str, [&str; 2]); 4] = [
+    ("transaction in lists", "/transactions?limit=100", ["blockNumber", "txIndex"]),
+    ("token transfer in lists", "/transfers?limit=100", ["blockNumber", "logIndex"]),
+    ("log in lists", "/logs?limit=100", ["blockNumber", "logIndex"]),
+    ("address in lists", "/accounts?limit=100", ["address", "address"]),
+];
+
+#[derive(Default)]
+struct Table(String);
+
+impl Table {
+    fn row(&mut self, name: &str, cells: [String; 4]) {
+        let cells: String = cells.iter().map(|cell| format!("{cell:<16}")).collect();
+        writeln!(self.0, "{}", format!("{name:<32}{cells}").trim_end()).unwrap();
+    }
+
+    /// One row for each member of what the owner sees.
+    fn object(&mut self, name: &str, owners: &Value, shown: &[Value; 4]) {
+        let title = |shown: &Value| match shown {
+            Value::Null => "no row".to_owned(),
+            Value::Number(status) => status.to_string(),
+            _ => String::new(),
+        };
+        self.row(name, shown.each_ref().map(title));
+        for (member, owners) in owners.as_object().unwrap() {
+            self.row(&format!("  {member}"), shown.each_ref().map(|row| cell(row, member, owners)));
+        }
+    }
+}
+
+fn cell(row: &Value, member: &str, owners: &Value) -> String {
+    if !row.is_object() {
+        return String::new();
+    }
+    match row.get(member) {
+        None => "-".to_owned(),
+        Some(shown) if shown == owners => "=".to_owned(),
+        Some(Value::String(text)) => match text.split_once('-') {
+            Some((kind @ ("Address" | "External" | "alias"), _)) => format!("{kind}-…"),
+            _ => text.chars().take(14).collect(),
+        },
+        Some(Value::Object(_)) => "{…}".to_owned(),
+        Some(Value::Array(items)) => format!("[{}]", items.len()),
+        Some(shown) => shown.to_string(),
+    }
+}
+
+/// The members of the list's answer; the status if it is no success.
+async fn rows(world: &World, who: TestCaller, path: &str) -> Vec<Value> {
+    let answer = world.get(who, path).await.json();
+    answer["data"].as_array().cloned().unwrap_or_default()
+}
+
+fn find(rows: &[Value], key: [&str; 2], row: &Value) -> Value {
+    let is_same = |other: &&Value| key.iter().all(|member| other[member] == row[member]);
+    rows.iter().find(is_same).cloned().unwrap_or_default()
+}
+
+/// A body, or the status if there is none.
+async fn body(world: &World, path: &str, pointer: &str) -> Value {
+    let answer = world.get(ALICE, path).await;
+    if answer.status.is_success() {
+        answer.json().pointer(pointer).cloned().unwrap_or_default()
+    } else {
+        json!(answer.status.as_u16())
+    }
+}
+
+/// The table of spec/50 section 5, on every surface of the explorer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds22_disclosure_by_field() {
+    let world = World::random(44, PolicySettings::SPEC).await;
+    *world.grants.calls.lock().unwrap() = vec![ActivityCall {
+        method: "eth_call".to_owned(),
+        status_code: 200,
+        time: NOW,
+    }];
+    let wallet = format!("{:#x}", address_of("carol-w"));
+    let mut lists: Vec<[Vec<Value>; 4]> = LISTS.iter().map(|_| Default::default()).collect();
+    let mut owners = Vec::new();
+    for (_, path, _) in LISTS {
+        owners.push(rows(&world, CAROL, path).await);
+    }
+    let transaction = owners[0]
+        .iter()
+        .find(|row| row["from"] == json!(wallet))
+        .cloned()
+        .unwrap();
+    let hash = transaction["hash"].as_str().unwrap().to_owned();
+    let single = [
+        (format!("/transactions/{hash}"), "", "transaction by hash"),
+        (format!("/addresses/{wallet}/stats"), "", "address by itself"),
+    ];
+    let mut singles: Vec<[Value; 4]> = single.iter().map(|_| Default::default()).collect();
+    let mut grants: [[Value; 4]; 4] = Default::default();
+    for (column, level) in LEVELS.into_iter().enumerate() {
+        let disclosed = match level {
+            None => snapshot(&world.chain),
+            Some(level) => {
+                let built = policy(&world.chain).org("a").user("carol").disclosed_to("alice", level);
+                let methods = ["activity_logs", "transaction_history"].map(str::to_owned);
+                let named = built.with_disclosures(|grant| grant.scope.methods = Some(methods.to_vec()));
+                named.snapshot()
+            }
+        };
+        let grant = disclosed.disclosures_to(&did("alice")).first().map(|grant| grant.id);
+        world.set_policy(Some(disclosed));
+        for ((_, path, _), list) in LISTS.iter().zip(&mut lists) {
+            list[column] = rows(&world, ALICE, path).await;
+        }
+        for ((path, pointer, _), list) in single.iter().zip(&mut singles) {
+            list[column] = body(&world, path, pointer).await;
+        }
+        let Some(grant) = grant else { continue };
+        let address = body(&world, "/viewable-addresses", "/disclosed_addresses/0").await;
+        let id = address["address_id"].as_str().unwrap().to_owned();
+        grants[0][column] = address;
+        grants[1][column] = body(&world, &format!("/grant/{grant}/resolve/{id}"), "").await;
+        let path = format!("/grant/{grant}/{id}/transactions?limit=100");
+        let page = body(&world, &path, "/transactions").await;
+        let block = &transaction["blockNumber"];
+        let row = page.as_array().unwrap().iter().find(|row| row["block_number"] == *block);
+        grants[2][column] = row.cloned().unwrap();
+        grants[3][column] = body(&world, &format!("/grant/{grant}/activity"), "/logs/0").await;
+    }
+    let mut table = Table::default();
+    table.row("", ["no grant", "redacted", "pseudonymous", "full"].map(str::to_owned));
+    for (index, (name, _, key)) in LISTS.into_iter().enumerate() {
+        let [without, _, _, full] = &lists[index];
+        let added = full.iter().find(|row| find(without, key, row).is_null());
+        let Some(added) = added else {
+            table.row(name, ["as without"; 4].map(str::to_owned));
+            continue;
+        };
+        let shown = lists[index].each_ref().map(|rows| find(rows, key, added));
+        table.object(name, &find(&owners[index], key, added), &shown);
+    }
+    for ((path, pointer, name), shown) in single.iter().zip(&singles) {
+        let answer = world.get(CAROL, path).await.json();
+        table.object(name, answer.pointer(pointer).unwrap(), shown);
+    }
+    let names = [
+        "grant: address",
+        "grant: resolved address",
+        "grant: transaction",
+        "grant: call of the owner",
+    ];
+    for (name, shown) in names.into_iter().zip(&grants) {
+        // Everything that some level shows, compared with the level full.
+        let mut all = shown[3].as_object().unwrap().clone();
+        for level in [&shown[1], &shown[2]] {
+            for (member, value) in level.as_object().unwrap() {
+                all.entry(member).or_insert_with(|| value.clone());
+            }
+        }
+        table.object(name, &Value::Object(all), shown);
+    }
+    insta::with_settings!({snapshot_path => "../../../../docs/tables", prepend_module_to_snapshot => false}, {
+        insta::assert_snapshot!("disclosure_by_field", table.0.trim_end());
+    });
+}
