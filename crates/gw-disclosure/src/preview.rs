@@ -16,11 +16,10 @@ use gw_policy::{
 use gw_store::DisclosureError;
 use gw_types::{DisclosureGrantId, SealedGrantSecret, UserId};
 use std::sync::Arc;
-use uuid::Uuid;
 
 impl DisclosureState {
     /// The grant that the owner's approval of a request would make, by the same rules as the approval. Its secret is
-    /// random and forgotten, so its names are not those of the grant; its id is the nil UUID.
+    /// random and forgotten, so its names are not those of the grant; nor is its id.
     ///
     /// # Errors
     /// [`ApiError`] with the status and text of the approval: 400 for a body that cannot be parsed, for a request that
@@ -71,7 +70,7 @@ impl DisclosureState {
         // HMAC accepts keys of any length.
         let names = GrantAliases::new(&secret).ok_or_else(unknown)?;
         let grant = DisclosureGrant {
-            id: DisclosureGrantId(Uuid::nil()),
+            id: DisclosureGrantId(self.http_context.entropy.uuid()),
             owner: owner.id,
             grantee,
             org: request.org,
@@ -80,7 +79,7 @@ impl DisclosureState {
             revoked_at: None,
             include_future_addresses: body.include_future_addresses,
             scope,
-            secret: SealedGrantSecret(Box::default()),
+            secret: SealedGrantSecret([0; 60]),
         };
         Ok(OpenGrant {
             addresses: disclosed_addresses(snapshot, &grant, now),

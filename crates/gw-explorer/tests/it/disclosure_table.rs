@@ -17,11 +17,24 @@ use std::fmt::Write as _;
 
 const ALICE: TestCaller = TestCaller::User("alice");
 const CAROL: TestCaller = TestCaller::User("carol");
-const LEVELS: [Option<Level>; 4] = [None, Some(Level::Redacted), Some(Level::Pseudonymous), Some(Level::Full)];
+const LEVELS: [Option<Level>; 4] = [
+    None,
+    Some(Level::Redacted),
+    Some(Level::Pseudonymous),
+    Some(Level::Full),
+];
 /// The lists in which a row is compared, and the members that identify the row.
 const LISTS: [(&str, &str, [&str; 2]); 4] = [
-    ("transaction in lists", "/transactions?limit=100", ["blockNumber", "txIndex"]),
-    ("token transfer in lists", "/transfers?limit=100", ["blockNumber", "logIndex"]),
+    (
+        "transaction in lists",
+        "/transactions?limit=100",
+        ["blockNumber", "txIndex"],
+    ),
+    (
+        "token transfer in lists",
+        "/transfers?limit=100",
+        ["blockNumber", "logIndex"],
+    ),
     ("log in lists", "/logs?limit=100", ["blockNumber", "logIndex"]),
     ("address in lists", "/accounts?limit=100", ["address", "address"]),
 ];
@@ -44,7 +57,10 @@ impl Table {
         };
         self.row(name, shown.each_ref().map(title));
         for (member, owners) in owners.as_object().unwrap() {
-            self.row(&format!("  {member}"), shown.each_ref().map(|row| cell(row, member, owners)));
+            self.row(
+                &format!("  {member}"),
+                shown.each_ref().map(|row| cell(row, member, owners)),
+            );
         }
     }
 }
@@ -140,7 +156,11 @@ async fn ds22_disclosure_by_field() {
         let path = format!("/grant/{grant}/{id}/transactions?limit=100");
         let page = body(&world, &path, "/transactions").await;
         let block = &transaction["blockNumber"];
-        let row = page.as_array().unwrap().iter().find(|row| row["block_number"] == *block);
+        let row = page
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["block_number"] == *block);
         grants[2][column] = row.cloned().unwrap();
         grants[3][column] = body(&world, &format!("/grant/{grant}/activity"), "/logs/0").await;
     }

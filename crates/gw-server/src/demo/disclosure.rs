@@ -109,8 +109,8 @@ impl<'a> Grants<'a> {
         Ok(Self {
             client,
             scene,
-            owner: running.names.did(Persona::Ops),
-            grantee: running.names.did(Persona::Regulator),
+            owner: running.names.did(Persona::Ops).to_owned(),
+            grantee: running.names.did(Persona::Regulator).to_owned(),
         })
     }
 

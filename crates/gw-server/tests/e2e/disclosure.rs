@@ -26,7 +26,7 @@ impl Scene {
     async fn start(engine: Engine) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let database = explorer_database(engine, &directory);
-        let mut w = World::start_with(engine, &[("EXPLORER_DATABASE_URL", &database)]).await;
+        let w = World::start_with(engine, &[("EXPLORER_DATABASE_URL", &database)]).await;
         let auditor = member(&w.gw, &w.meridian, &w.analysts, "did:test:auditor", 6, true).await;
         let to = w.trader.address();
         let payment =
