@@ -43,6 +43,11 @@ impl DisclosureState {
         request: &str,
         body: &[u8],
     ) -> Result<OpenGrant, OwnerError> {
+        let body: ApproveDisclosureRequestBody = if body.trim_ascii().is_empty() {
+            ApproveDisclosureRequestBody::default()
+        } else {
+            parse_json(body)?
+        };
         let unknown = || ApiError::not_found(NO_REQUEST);
         let id = request.parse().map_err(|_| unknown())?;
         let details = self.store.read().find_disclosure_request(id).await?;
@@ -50,11 +55,6 @@ impl DisclosureState {
         if request.target != owner {
             return Err(denied().into());
         }
-        let body: ApproveDisclosureRequestBody = if body.trim_ascii().is_empty() {
-            ApproveDisclosureRequestBody::default()
-        } else {
-            parse_json(body)?
-        };
         let now = self.http_context.now();
         let possible = request.state().transition(Trigger::Approve, RequestActor::Owner, now);
         possible.map_err(DisclosureError::from)?;
