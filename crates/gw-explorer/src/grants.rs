@@ -30,8 +30,8 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
     /// A page of the owner's calls that the grant covers, the newest first.
     fn activity<'a>(&'a self, grant: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage>;
 
-    /// The grant that the owner's approval of a request would make: the body is that of the approval. Nothing is stored.
-    /// Its names are not those of the grant.
+    /// The grant that the owner's approval of a request would make: the body is that of the approval. Nothing is
+    /// stored, and its names are not those of the grant.
     fn preview<'a>(
         &'a self,
         snapshot: &'a Snapshot,
