@@ -349,7 +349,7 @@ impl Worlds {
             .different
             .iter()
             .take(20)
-            .map(|text| text.chars().take(3000).collect::<String>())
+            .map(|text| text.chars().take(20_000).collect::<String>())
             .collect();
         assert_eq!(
             count, 0,
