@@ -31,6 +31,8 @@ struct Worlds {
     different: Vec<String>,
     /// Whether one of the gateways was unavailable (503) for a moment.
     had_unavailable: bool,
+    /// Whether the records of all requests so far are in the store.
+    is_settled: bool,
     /// Controls whose responses do not differ.
     failed_controls: Vec<String>,
 }
@@ -139,6 +141,7 @@ impl Worlds {
             different: Vec::new(),
             failed_controls: Vec::new(),
             had_unavailable: false,
+            is_settled: false,
         }
     }
 
@@ -152,6 +155,10 @@ impl Worlds {
         let id = format!("noninterference-{}", self.request_count);
         self.request_count += 1;
         let records = question.path.starts_with("/api/v1/admin/logs");
+        if records && !self.is_settled {
+            self.settle().await;
+        }
+        self.is_settled = records;
         let ((left, left_late), (right, right_late)) = tokio::join!(
             send_when_available(&self.left, &roles.0, question, &id),
             send_when_available(&self.right, &roles.1, question, &id)
@@ -263,7 +270,7 @@ impl Worlds {
                 .request("POST", "/rpc", &[("x-correlation-id", &marker)], Some(body))
                 .await
                 .expect(200);
-            for _ in 0..200 {
+            for _ in 0..harness::MAX_POLLS {
                 let logs = side
                     .gw
                     .admin("GET", &format!("/logs?correlation_id={marker}"), None)
@@ -272,7 +279,7 @@ impl Worlds {
                 if logs.to_string().contains(&marker) {
                     break;
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
         }
     }
@@ -349,7 +356,7 @@ impl Worlds {
             .different
             .iter()
             .take(20)
-            .map(|text| text.chars().take(20_000).collect::<String>())
+            .map(|text| text.chars().take(200_000).collect::<String>())
             .collect();
         assert_eq!(
             count, 0,
