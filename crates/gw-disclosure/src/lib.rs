@@ -2,7 +2,8 @@
 //!
 //! - [`admin_router`]: requests and grants of organizations, and what grantees read below the same path.
 //! - [`router`]: the routes of owners below `/api/v1/me/disclosure`, and the tokens of grantees.
-//! - [`DisclosureState::open_grant`]: a grant with its names and addresses, for the explorer's pages of a grant.
+//! - [`DisclosureState::open_grant`]: a grant with its names and addresses, for the explorer's pages of a grant;
+//!   [`DisclosureState::preview`]: the grant that an approval would make.
 //!
 //! Start with these two functions: one line per operation. Each operation has its own file, in a folder named after its
 //! path. Not here: state machines, scopes and names (`gw_policy::disclosure`), rows and their audit entries

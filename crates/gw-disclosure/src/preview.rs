@@ -2,18 +2,14 @@
 
 use crate::{
     DisclosureState,
+    caller::parse_optional,
     error::{NO_REQUEST, OwnerError, denied},
     grants::OpenGrant,
     wire::ApproveDisclosureRequestBody,
 };
-use gw_http::{ApiError, parse_json};
-use gw_policy::{
-    Snapshot,
-    access::disclosed_addresses,
-    disclosure::{GrantAliases, RequestActor, Trigger, duration, scope},
-    snapshot::DisclosureGrant,
-};
-use gw_store::DisclosureError;
+use gw_http::ApiError;
+use gw_policy::{Snapshot, access::disclosed_addresses, disclosure::GrantAliases, snapshot::DisclosureGrant};
+use gw_store::GrantTerms;
 use gw_types::{DisclosureGrantId, SealedGrantSecret, UserId};
 use std::sync::Arc;
 
@@ -43,11 +39,7 @@ impl DisclosureState {
         request: &str,
         body: &[u8],
     ) -> Result<OpenGrant, OwnerError> {
-        let body: ApproveDisclosureRequestBody = if body.trim_ascii().is_empty() {
-            ApproveDisclosureRequestBody::default()
-        } else {
-            parse_json(body)?
-        };
+        let approval = parse_optional::<ApproveDisclosureRequestBody>(body)?.into_approval()?;
         let unknown = || ApiError::not_found(NO_REQUEST);
         let id = request.parse().map_err(|_| unknown())?;
         let details = self.store.read().find_disclosure_request(id).await?;
@@ -56,12 +48,7 @@ impl DisclosureState {
             return Err(denied().into());
         }
         let now = self.http_context.now();
-        let possible = request.state().transition(Trigger::Approve, RequestActor::Owner, now);
-        possible.map_err(DisclosureError::from)?;
-        let scope = scope::approved(&request.scope, &body.scope.unwrap_or_default().into());
-        let scope = scope.map_err(DisclosureError::from)?;
-        let expires_at = duration::grant_end(body.grant_duration_hours, self.settings.limits, now);
-        let expires_at = expires_at.map_err(DisclosureError::from)?;
+        let GrantTerms { scope, expires_at } = request.terms(&approval, self.settings.limits, now)?;
         let no_requester = || ApiError::bad_request("the request names no requester, so nobody could use its grant");
         let grantee = request.requester_did.ok_or_else(no_requester)?;
         let owner = snapshot.user(owner).map(Arc::clone).ok_or_else(unknown)?;
@@ -77,7 +64,7 @@ impl DisclosureState {
             granted_at: now,
             expires_at,
             revoked_at: None,
-            include_future_addresses: body.include_future_addresses,
+            include_future_addresses: approval.include_future_addresses,
             scope,
             secret: SealedGrantSecret([0; 60]),
         };

@@ -41,4 +41,4 @@ pub use lease::InstanceLease;
 pub use lock::{DirectoryLock, LockError};
 pub use read::Queries;
 pub use store::Store;
-pub use tx::{DisclosureError, Tx};
+pub use tx::{DisclosureError, GrantTerms, Tx};

@@ -1,5 +1,7 @@
 use super::scope::{Scope, ScopeBody};
-use gw_store::record::{DisclosureGrant, DisclosureRequest, DisclosureRequestDetails};
+use crate::input::decision_reason;
+use gw_http::ApiError;
+use gw_store::record::{DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureRequestDetails};
 use gw_types::{DisclosureGrantId, DisclosureRequestId, ExternalId, OrgId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -142,6 +144,21 @@ pub(crate) struct ApproveDisclosureRequestBody {
     pub(crate) reason: Option<String>,
     /// Whether the grant covers addresses that the owner links later. By default it covers those of today only.
     pub(crate) include_future_addresses: bool,
+}
+
+impl ApproveDisclosureRequestBody {
+    /// The approval.
+    ///
+    /// # Errors
+    /// 400 for a reason that is too long.
+    pub(crate) fn into_approval(self) -> Result<DisclosureApproval, ApiError> {
+        Ok(DisclosureApproval {
+            scope: self.scope.unwrap_or_default().into(),
+            duration_hours: self.grant_duration_hours,
+            include_future_addresses: self.include_future_addresses,
+            reason: decision_reason(self.reason)?,
+        })
+    }
 }
 
 /// The reason of a decision.

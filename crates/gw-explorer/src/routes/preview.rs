@@ -10,7 +10,7 @@ use crate::{
     state::ExplorerState,
     view::{RequestCaller, View},
     viewer::ViewerId,
-    wire::{DisclosurePreviewResponse, PreviewedAddress},
+    wire::{DisclosurePreviewResponse, GrantTransaction, PreviewedAddress},
 };
 use axum::{
     Json,
@@ -60,7 +60,7 @@ pub(crate) async fn preview_disclosure_request(
     view.preview(&grant).await.map(Json)
 }
 
-/// The viewer as an owner. Under impersonation nobody decides about requests.
+/// The user whose data may be requested: the viewer. An administrator who impersonates a user gets no preview (HD7).
 ///
 /// # Errors
 /// 401 without a token; 404 under impersonation.
@@ -111,10 +111,10 @@ impl View {
         grant: &Grant,
         address: Address,
         labels: &mut BTreeMap<String, &'static str>,
-    ) -> Result<(u64, Vec<crate::wire::GrantTransaction>), ExplorerError> {
+    ) -> Result<(u64, Vec<GrantTransaction>), ExplorerError> {
         let rows = self.rows_of_grant(grant, address)?;
         let ids = rows.page_before(None, ROWS);
-        let transactions = self.rows_under_grant(grant, address, &ids, |_| false, labels).await?;
-        Ok((rows.len(), transactions.0))
+        let (transactions, _) = self.rows_under_grant(grant, address, &ids, |_| false, labels).await?;
+        Ok((rows.len(), transactions))
     }
 }

@@ -293,8 +293,8 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
 }
 
-/// The preview for the owner: rows as the grant shows them, but the grantee's own addresses are not told apart; for
-/// nobody else, and not under impersonation. The test's previews are those of the grant to the person in the path.
+/// The preview shows the owner the rows of the grant, but does not tell which addresses are the grantee's. Other
+/// viewers and impersonating administrators get 404. In this test, the id in the path names the grantee.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds22_a_preview_does_not_tell_which_addresses_are_the_grantees() {
     let world = World::random(48, PolicySettings::SPEC).await;

@@ -8,16 +8,15 @@ use super::{
     send::{check_sender, invalid_sender, names_recipients},
 };
 use crate::{
-    principal::{OrgRights, Principal, TargetStatus, disclosed_level, is_public, reached_registrations, target_status},
+    principal::{OrgRights, Principal, TargetStatus, is_public, reached_registrations, target_status},
     settings::{HiddenBalanceMode, TransactionLogs},
-    snapshot::{Snapshot, SystemToggle, User},
+    snapshot::{Snapshot, SystemToggle},
 };
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, Method, MethodLookup, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
 use gw_types::{Address, B256, Claim, DenyReason, Level};
-use std::sync::Arc;
 
 /// The checks of one call.
 pub(super) struct CallChecks<'a> {
@@ -149,10 +148,7 @@ impl CallChecks<'_> {
 
     /// Whether a grant of disclosure makes the address Full outside of rows (spec/20 section 10, spec/30 basis 9).
     fn is_disclosed(&self, address: Address) -> bool {
-        let principal = self.principal;
-        let is_member = |org| principal.rights_in(org).is_some();
-        let level = |user: &Arc<User>| disclosed_level(self.snapshot, user, is_member, address, principal.now);
-        self.snapshot.user(principal.user).and_then(level) == Some(Level::Full)
+        self.principal.disclosed_level(self.snapshot, address) == Some(Level::Full)
     }
 
     /// The plan of a balance or a nonce: zero for an address that is not Full (K8).

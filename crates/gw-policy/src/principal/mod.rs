@@ -13,7 +13,7 @@ mod public;
 mod target;
 
 pub use disclosed_addresses::disclosed_addresses;
-pub(crate) use disclosure::{DisclosedRow, disclosed_level, disclosure, grants_on, row_disclosure};
+pub(crate) use disclosure::{DisclosedRow, disclosure, grants_on, row_disclosure};
 pub use functions::{Functions, belongs};
 pub use impersonation::Impersonation;
 pub use ownership::owns;
@@ -24,7 +24,7 @@ pub use target::{ContractAccess, TargetStatus, contract_access, target_status};
 pub(crate) use target::{held_grants, reached_registrations};
 
 use crate::snapshot::{Group, Snapshot};
-use gw_types::{Address, OrgId, Timestamp, UserId};
+use gw_types::{Address, Level, OrgId, Timestamp, UserId};
 use permissions::rights_by;
 
 /// The caller of a decision: the user, and the rights in each organization.
@@ -149,6 +149,12 @@ impl Principal {
     pub(crate) fn retain_verified(&mut self, snapshot: &Snapshot) {
         let user = self.user;
         self.rights.retain(|rights| snapshot.is_verified_in(user, rights.org));
+    }
+
+    /// The level that grants of disclosure give the user for the address, outside of rows (basis 9).
+    pub(crate) fn disclosed_level(&self, snapshot: &Snapshot, address: Address) -> Option<Level> {
+        let is_member = |org| self.rights_in(org).is_some();
+        disclosure::disclosed_level(snapshot, snapshot.user(self.user)?, is_member, address, self.now)
     }
 
     /// The rights in one organization; `None` without an active membership.

@@ -63,7 +63,7 @@ impl<'s> SingleViewer<'s> {
 
     /// The level that grants of disclosure give for the address outside of a row (basis 9).
     pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
-        self.disclosure(address, None).map(|(level, _)| level)
+        self.principal.as_ref()?.disclosed_level(self.snapshot, address)
     }
 
     /// The level that grants of disclosure give for the address, in a row or outside of rows, and the grant that gives

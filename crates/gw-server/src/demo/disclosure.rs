@@ -64,31 +64,29 @@ pub(super) async fn print_transaction(running: &Running, scene: &Scene) -> anyho
         Err(error) => error.to_string(),
     };
     tour::say("\nThe newest transaction of ops, as … sees it:\n");
-    tour::say(format_args!("  {:22}{}\n", "ops", line(&own, "hash")));
-    tour::say(format_args!("  {:22}{colleagues}\n", "the analyst"));
-    tour::say(format_args!(
-        "  {:22}{}\n",
-        "the regulator, granted",
-        line(&regulators, "tx_hash")
-    ));
-    tour::say(format_args!("  {:22}{after}\n", "… after revocation"));
+    for (viewer, shown) in [
+        ("ops", line(&own, "hash")),
+        ("the analyst", colleagues),
+        ("the regulator, granted", line(&regulators, "tx_hash")),
+        ("… after revocation", after),
+    ] {
+        tour::say(format_args!("  {viewer:24}{shown}\n"));
+    }
     Ok(())
 }
 
-/// One transaction on one line.
+/// A transaction on one line. `hash` is the name of the member with its hash.
 fn line(transaction: &Value, hash: &str) -> String {
-    let member = |name: &str| transaction.get(name).and_then(Value::as_str);
-    let address = |name: &str| {
-        let nested = transaction
+    let member = |name: &str| {
+        transaction
             .get(name)
-            .and_then(|side| side.get("hash"))
-            .and_then(Value::as_str);
-        member(name).or(nested).unwrap_or("a new contract")
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
     };
     format!(
         "{} → {}, value {}, {}",
-        address("from"),
-        address("to"),
+        member("from").unwrap_or("hidden"),
+        member("to").unwrap_or("a new contract"),
         member("value").unwrap_or("hidden"),
         member(hash).unwrap_or("no hash"),
     )

@@ -79,13 +79,13 @@ impl Scene {
         self.as_owner(&format!("{REQUESTS}/{request}/revoke"), json!({})).await;
     }
 
-    /// What the auditor's routes answer: status and body of each.
+    /// Requests a route of the explorer as the auditor.
     async fn auditor_gets(&self, path: &str) -> crate::harness::Response {
         let path = format!("{EXPLORER}{path}");
         self.w.gw.as_user(&self.auditor.token, "GET", &path, None).await
     }
 
-    /// The page of the address of ops under the grant.
+    /// Requests the transactions of ops under the grant, as the auditor.
     async fn page(&self, grant: &str) -> crate::harness::Response {
         let addresses = self.auditor_gets("/viewable-addresses").await.expect(200);
         let disclosed = addresses["disclosed_addresses"].as_array().unwrap();
@@ -213,7 +213,8 @@ async fn ds22_below_full_nothing_real_is_reachable(engine: Engine) {
     }
 }
 
-/// The same rows, for the levels whose rows have no aliases; aliases of a preview are made for it only.
+/// At the levels full and redacted, the preview has the same rows as the grant. At the level pseudonymous, it has
+/// aliases of its own.
 async fn a_preview_shows_what_the_grant_will_show(engine: Engine) {
     let scene = Scene::start(engine).await;
     let transactions = |preview: &Value| preview["addresses"][0]["transactions"].clone();

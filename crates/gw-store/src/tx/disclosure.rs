@@ -27,7 +27,8 @@ use gw_policy::{
     snapshot::DisclosureScope,
 };
 use gw_types::{
-    DisclosureGrantId, DisclosureRequestId, ExternalId, GrantSecret, Level, OrgId, SealedGrantSecret, Seconds, UserId,
+    DisclosureGrantId, DisclosureRequestId, ExternalId, GrantSecret, Level, OrgId, SealedGrantSecret, Seconds,
+    Timestamp, UserId,
 };
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
@@ -113,12 +114,7 @@ impl Tx {
         cipher: &KeyCipher,
     ) -> Result<GrantWithRequest, DisclosureError> {
         let request = self.owned_request(id, owner).await?;
-        request
-            .state()
-            .transition(Trigger::Approve, RequestActor::Owner, self.now)?;
-        check_reason(approval.reason.as_deref())?;
-        let scope = scope::approved(&request.scope, &approval.scope)?;
-        let expires_at = duration::grant_end(approval.duration_hours, limits, self.now)?;
+        let GrantTerms { scope, expires_at } = request.terms(approval, limits, self.now)?;
         if let Some(grantee) = &request.requester_did
             && self.read().count_active_disclosures(grantee).await? >= MAX_ACTIVE_GRANTS
         {
@@ -501,6 +497,36 @@ impl Tx {
         let (before, after) = (before.map(change), after.map(change));
         let org = after.as_ref().or(before.as_ref()).map(|change| change.grant.org);
         self.record_audit(action, org, before.as_ref(), after.as_ref());
+    }
+}
+
+/// What a grant covers, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantTerms {
+    /// What it covers.
+    pub scope: DisclosureScope,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl DisclosureRequest {
+    /// The grant that this approval makes at `now`, as far as the request decides it.
+    ///
+    /// # Errors
+    /// [`DisclosureError::Transition`] if the request is not pending or has expired, [`DisclosureError::ReasonLength`],
+    /// [`DisclosureError::Scope`] if the approval discloses more than was requested, [`DisclosureError::Duration`].
+    pub fn terms(
+        &self,
+        approval: &DisclosureApproval,
+        limits: GrantLimits,
+        now: Timestamp,
+    ) -> Result<GrantTerms, DisclosureError> {
+        self.state().transition(Trigger::Approve, RequestActor::Owner, now)?;
+        check_reason(approval.reason.as_deref())?;
+        Ok(GrantTerms {
+            scope: scope::approved(&self.scope, &approval.scope)?,
+            expires_at: duration::grant_end(approval.duration_hours, limits, now)?,
+        })
     }
 }
 

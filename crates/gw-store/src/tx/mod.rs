@@ -20,6 +20,7 @@ mod tokens;
 mod urls;
 mod users;
 
+pub use disclosure::GrantTerms;
 pub use disclosure_error::DisclosureError;
 
 use crate::{

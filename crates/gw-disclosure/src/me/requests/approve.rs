@@ -2,7 +2,6 @@ use crate::{
     DisclosureState,
     caller::{OptionalBody, User},
     error::OwnerError,
-    input::decision_reason,
     me::request_id,
     wire::{ApproveDisclosureRequestBody, DisclosureApproveResponse},
 };
@@ -11,7 +10,6 @@ use axum::{
     extract::{Path, State},
 };
 use gw_http::ApiError;
-use gw_store::record::DisclosureApproval;
 
 /// Approves a request for the caller's data, as it was made or with a narrower scope. The grant lasts 24 hours unless
 /// the body says otherwise.
@@ -27,12 +25,7 @@ pub(crate) async fn approve_disclosure_request(
 ) -> Result<Json<DisclosureApproveResponse>, OwnerError> {
     let id = request_id(&id)?;
     let OptionalBody(body) = body?;
-    let approval = DisclosureApproval {
-        scope: body.scope.unwrap_or_default().into(),
-        duration_hours: body.grant_duration_hours,
-        include_future_addresses: body.include_future_addresses,
-        reason: decision_reason(body.reason)?,
-    };
+    let approval = body.into_approval()?;
     let mut tx = user.begin::<OwnerError>(&state).await?;
     let limits = state.settings.limits;
     let approved = tx

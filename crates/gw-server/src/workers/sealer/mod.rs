@@ -14,6 +14,7 @@ mod chain;
 mod frontiers;
 mod health;
 mod outbox;
+mod rows;
 mod stream;
 #[cfg(test)]
 mod tests;

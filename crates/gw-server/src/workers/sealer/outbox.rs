@@ -9,20 +9,18 @@ use super::{
     chain::{SealedChain, Signer},
     frontiers::Frontiers,
     health::{OutOfStep, StallReason},
+    rows::{RowKey, is_accounted_for, issued_ids, key_of, sealed_by_row, state_of},
 };
 use crate::{serve::outbox_mark::OutboxMarkFile, trust::AuditTrust};
 use anyhow::Context as _;
 use gw_audit::{
-    Chain, ChainId, Content, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
-    outbox::{
-        FOREIGN_ALARM, IDS_ALARM, REWOUND_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry,
-        is_invalid_id_entry, row_state,
-    },
+    Chain, ChainId, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
+    outbox::{FOREIGN_ALARM, IDS_ALARM, REWOUND_ALARM, ROW_ALARM, RowState, absent_ids, fault},
     verify::{Finding, FindingKind},
 };
 use gw_store::{
     OutboxWitness as _, Store, StoreError,
-    audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
+    audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
 use std::{
@@ -589,83 +587,6 @@ async fn check_head(audit: &AuditStore, frontiers: &Frontiers, head: Head) -> an
     };
     frontiers.raise(ADMIN_CHAIN, &finding);
     Err(OutOfStep(StallReason::Foreign).into())
-}
-
-/// Whether an entry matches one of the rows, or needs none.
-fn is_accounted_for(
-    sealed: &SealedRow,
-    mark: OutboxMark,
-    former: &[OutboxMark],
-    rows: &HashMap<RowKey, OutboxEntry>,
-) -> bool {
-    let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else {
-        return false;
-    };
-    let Ok(Content::Record(Record::Admin(entry))) = stored.content() else {
-        return false;
-    };
-    let former = former.iter().find(|former| entry.store_id == Some(former.store));
-    if entry.store_id != Some(mark.store) && former.is_none() {
-        return false;
-    }
-    // These entries record that a row is missing or forged. They have no row, and every verification reports them.
-    if is_gap_entry(&entry) || is_invalid_id_entry(&entry) {
-        return true;
-    }
-    let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else {
-        return false;
-    };
-    let Some(row) = rows.get(&(entry.store_id, id)) else {
-        // The rows of a former policy store cannot be read; its replacement was reported.
-        return former.is_some_and(|former| id <= former.last_id);
-    };
-    row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed
-}
-
-/// The policy store that wrote a row, and the row's id.
-type RowKey = (Option<StoreId>, i64);
-
-const fn key_of(row: &OutboxEntry) -> RowKey {
-    (row.entry.store_id, row.id)
-}
-
-/// The issued ids among the waiting rows of a policy store. A forged row with an id that was never issued does not
-/// count, because it does not imply that there were rows before it.
-fn issued_ids(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
-    let of_store = waiting
-        .iter()
-        .filter(|row| row.entry.store_id == Some(store) && row.id > 0);
-    of_store
-        .filter(|row| row.id <= last || row.entry.outbox_fault.is_none())
-        .map(|row| row.id)
-        .collect()
-}
-
-/// Sealed entries of mutations by the key of their outbox row.
-type SealedByRow = HashMap<RowKey, Vec<SealedAdminEntry>>;
-
-async fn sealed_by_row(audit: &AuditStore, rows: &[OutboxEntry], size: u64) -> anyhow::Result<SealedByRow> {
-    let mut ids: HashMap<StoreId, Vec<i64>> = HashMap::new();
-    for row in rows {
-        if let Some(store) = row.entry.store_id {
-            ids.entry(store).or_default().push(row.id);
-        }
-    }
-    let mut sealed = SealedByRow::new();
-    for (store, ids) in ids {
-        for entry in audit.sealed_under(store, &ids, size).await? {
-            sealed.entry((Some(store), entry.id)).or_default().push(entry);
-        }
-    }
-    Ok(sealed)
-}
-
-fn state_of(row: &OutboxEntry, sealed: &SealedByRow) -> RowState {
-    let entries = sealed.get(&key_of(row)).map(Vec::as_slice).unwrap_or_default();
-    row_state(
-        (&row.entry, row.created_at),
-        entries.iter().map(|sealed| (&sealed.entry, sealed.time)),
-    )
 }
 
 /// Raises the next outbox id if the policy store issued fewer ids than were sealed or seen by this instance, which

@@ -270,17 +270,20 @@ impl Worlds {
                 .request("POST", "/rpc", &[("x-correlation-id", &marker)], Some(body))
                 .await
                 .expect(200);
+            let mut is_stored = false;
             for _ in 0..harness::MAX_POLLS {
                 let logs = side
                     .gw
                     .admin("GET", &format!("/logs?correlation_id={marker}"), None)
                     .await
                     .expect(200);
-                if logs.to_string().contains(&marker) {
+                is_stored = logs.to_string().contains(&marker);
+                if is_stored {
                     break;
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
+            assert!(is_stored, "the record of {marker} is not stored");
         }
     }
 
