@@ -24,7 +24,7 @@ fn verify(document: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn ds33_ds37_reports_are_signed_and_kept_for_a_day() {
+async fn ds33_ds35_ds36_ds37_reports_are_signed_and_kept_for_a_day() {
     on_both_engines(async |w| {
         let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
         let path = |kind: &str| format!("/admin/disclosure/grants/{grant}/report/{kind}");

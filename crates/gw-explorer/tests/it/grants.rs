@@ -128,10 +128,10 @@ async fn ds18_ds19_a_grant_is_shown_to_its_grantee_only() {
     }
 }
 
-/// Rules 21 to 23 and 31: the page has each row of the address once, by cursor, as its level says, without membership
+/// Rules 21 to 23 and 32: the page has each row of the address once, by cursor, as its level says, without membership
 /// (rule 26); below Full it shows no address and no hash.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_grant() {
+async fn ds21_ds22_ds23_ds32_the_page_of_an_address_has_its_rows_at_the_level_of_the_grant() {
     for (level, is_last) in [
         (Level::Full, false),
         (Level::Pseudonymous, true),
@@ -196,14 +196,6 @@ async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_
             (&address["address_id"], &address["owner_did"]),
             (&json!(address_id()), &json!(did("carol").as_str()))
         );
-        // Rule 31: a cursor of one address or grant is none of another.
-        let first = world.get(ALICE, &format!("{path}?limit=1")).await.json();
-        let cursor = first["next_cursor"].as_str().unwrap().to_owned();
-        let altered: String = cursor.chars().rev().collect();
-        for (caller, cursor) in [(ALICE, altered), (ALICE, "x".to_owned()), (ALICE, String::new())] {
-            let refused = world.get(caller, &format!("{path}?cursor={cursor}")).await;
-            assert_eq!(refused.json()["error"], "invalid pagination cursor", "{}", refused.text);
-        }
         let reads = world.grants.reads.lock().unwrap();
         let pages = reads
             .iter()
@@ -214,6 +206,64 @@ async fn ds21_ds22_ds23_the_page_of_an_address_has_its_rows_at_the_level_of_the_
             reads
                 .iter()
                 .all(|read| read.viewer_id == Some(user_id("alice")) && read.owner_id == user_id("carol"))
+        );
+    }
+}
+
+/// Rule 31: a cursor continues the page of its grant, address and grantee only, and ends with the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds31_a_cursor_is_one_of_its_grant_and_address() {
+    let world = World::random(49, PolicySettings::SPEC).await;
+    let disclosed = disclosing(&world.chain, Level::Full);
+    let path = |snapshot: &Snapshot, address: Address| {
+        let id = grant_names().address_id(address);
+        format!("/grant/{}/{id}/transactions", grant_to_alice(snapshot))
+    };
+    let own = path(&disclosed, wallet());
+    world.set_policy(Some(disclosed));
+    let first = world.get(ALICE, &format!("{own}?limit=1")).await.json();
+    let cursor = first["next_cursor"].as_str().unwrap().to_owned();
+    let next = world.get(ALICE, &format!("{own}?limit=1&cursor={cursor}")).await;
+    assert_eq!(next.status, StatusCode::OK, "{}", next.text);
+    let all = world.get(ALICE, &format!("{own}?limit=100")).await.json();
+    assert_eq!(all.get("next_cursor"), None, "absent at the end");
+    let altered: String = cursor.chars().rev().collect();
+    let refuses = async |path: &str, cursor: &str| {
+        let refused = world.get(ALICE, &format!("{path}?cursor={cursor}")).await;
+        assert_eq!(
+            (refused.status, &refused.json()["error"]),
+            (StatusCode::BAD_REQUEST, &json!("invalid pagination cursor")),
+            "{path} {cursor}"
+        );
+    };
+    for cursor in [altered.as_str(), "x", ""] {
+        refuses(&own, cursor).await;
+    }
+    let renewed = disclosing_with(&world.chain, Level::Full, |grant| {
+        grant.id = DisclosureGrantId::fixed(0x31);
+    });
+    let other_grant = path(&renewed, wallet());
+    assert_ne!(other_grant, own);
+    world.set_policy(Some(renewed));
+    assert_eq!(world.get(ALICE, &other_grant).await.status, StatusCode::OK);
+    refuses(&other_grant, &cursor).await;
+}
+
+/// Rule 20: without a token, `wallet` is needed, and it gives no rights.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds20_viewable_addresses_without_a_token_are_none() {
+    let world = World::random(50, PolicySettings::SPEC).await;
+    world.set_policy(Some(disclosing(&world.chain, Level::Full)));
+    let refused = world.get(TestCaller::Nobody, "/viewable-addresses").await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text);
+    for address in [address_of("alice-w"), wallet()] {
+        let wallet = format!("{address:#x}");
+        let answer = world
+            .get(TestCaller::Nobody, &format!("/viewable-addresses?wallet={wallet}"))
+            .await;
+        assert_eq!(
+            answer.json(),
+            json!({"own_addresses": [], "disclosed_addresses": [], "viewer_wallet": wallet})
         );
     }
 }

@@ -184,7 +184,7 @@ async fn viewers_see_their_own_rows(engine: Engine) {
 
 /// E1, E7: without a database every route answers 503, behind the same checks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e1_without_a_database_every_route_answers_503() {
+async fn e1_e7_without_a_database_every_route_answers_503() {
     let w = World::start(Engine::Sqlite).await;
     let described = Described::by(&w.gw).await;
     let document = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
