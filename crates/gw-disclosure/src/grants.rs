@@ -5,27 +5,14 @@ use gw_crypto::KeyCipherError;
 use gw_policy::{
     Snapshot,
     access::disclosed_addresses,
-    disclosure::GrantAliases,
-    snapshot::{DisclosureGrant, User},
+    disclosure::{GrantAliases, OpenGrant},
+    snapshot::DisclosureGrant,
 };
-use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp};
+use gw_types::{DisclosureGrantId, ExternalId, Timestamp};
 use std::sync::Arc;
 
 /// The most grants of one viewer that are looked at (spec/50 section 8).
 const MAX_GRANTS: usize = 500;
-
-/// A grant that its grantee may use now.
-#[derive(Clone, Debug)]
-pub struct OpenGrant {
-    /// The grant.
-    pub grant: Arc<DisclosureGrant>,
-    /// The owner.
-    pub owner: Arc<User>,
-    /// The names of addresses under it.
-    pub names: GrantAliases,
-    /// The addresses that it discloses now.
-    pub addresses: Vec<Address>,
-}
 
 /// Why a grantee may not use a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

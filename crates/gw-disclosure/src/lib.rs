@@ -34,7 +34,7 @@ mod state;
 mod wire;
 
 pub use activity::{ActivityCall, ActivityPage, check_activity};
-pub use grants::{GrantRefusal, OpenGrant};
+pub use grants::GrantRefusal;
 pub use signature::DocumentKey;
 pub use state::{DisclosureSettings, DisclosureState};
 

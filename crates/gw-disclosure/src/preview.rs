@@ -4,11 +4,15 @@ use crate::{
     DisclosureState,
     caller::parse_optional,
     error::{NO_REQUEST, OwnerError, denied},
-    grants::OpenGrant,
     wire::ApproveDisclosureRequestBody,
 };
 use gw_http::ApiError;
-use gw_policy::{Snapshot, access::disclosed_addresses, disclosure::GrantAliases, snapshot::DisclosureGrant};
+use gw_policy::{
+    Snapshot,
+    access::disclosed_addresses,
+    disclosure::{GrantAliases, OpenGrant},
+    snapshot::DisclosureGrant,
+};
 use gw_store::GrantTerms;
 use gw_types::{DisclosureGrantId, SealedGrantSecret, UserId};
 use std::sync::Arc;

@@ -2,13 +2,9 @@
 
 use gw_audit::DisclosureRead;
 use gw_http::ApiError;
-use gw_policy::{
-    Snapshot,
-    disclosure::GrantAliases,
-    snapshot::{DisclosureGrant, User},
-};
-use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp, UserId};
-use std::{future::Future, pin::Pin, sync::Arc};
+use gw_policy::{Snapshot, disclosure::OpenGrant};
+use gw_types::{DisclosureGrantId, ExternalId, Timestamp, UserId};
+use std::{future::Future, pin::Pin};
 
 /// Grants of disclosure (spec/40 section 4, spec/50).
 pub trait Grants: Send + Sync + std::fmt::Debug {
@@ -22,13 +18,13 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
         grantee: &ExternalId,
         grant: DisclosureGrantId,
         now: Timestamp,
-    ) -> Result<Grant, GrantRefusal>;
+    ) -> Result<OpenGrant, GrantRefusal>;
 
     /// The grants that this person may use at `now`, the newest first.
-    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant>;
+    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<OpenGrant>;
 
     /// A page of the owner's calls that the grant covers, the newest first.
-    fn activity<'a>(&'a self, grant: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage>;
+    fn activity<'a>(&'a self, grant: &'a OpenGrant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage>;
 
     /// The grant that the owner's approval of a request would make: the body is that of the approval. Nothing is
     /// stored, and its names are not those of the grant.
@@ -42,19 +38,6 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
 
     /// Journals reads under grants, and waits until they are on disk. The answer leaves afterwards (spec/50 rule 39).
     fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()>;
-}
-
-/// A grant that its grantee may use.
-#[derive(Clone, Debug)]
-pub struct Grant {
-    /// The grant.
-    pub grant: Arc<DisclosureGrant>,
-    /// The owner.
-    pub owner: Arc<User>,
-    /// The names of addresses under it.
-    pub names: GrantAliases,
-    /// The addresses that it discloses now.
-    pub addresses: Vec<Address>,
 }
 
 /// Why a grantee may not use a grant.
@@ -105,22 +88,28 @@ pub enum GrantFault {
 pub type GrantFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, GrantFault>> + Send + 'a>>;
 
 /// The answer of [`Grants::preview`]; an error is the answer to the owner.
-pub type PreviewFuture<'a> = Pin<Box<dyn Future<Output = Result<Grant, ApiError>> + Send + 'a>>;
+pub type PreviewFuture<'a> = Pin<Box<dyn Future<Output = Result<OpenGrant, ApiError>> + Send + 'a>>;
 
 /// No grants: there is no disclosure.
 #[derive(Clone, Copy, Debug)]
 pub struct NoGrants;
 
 impl Grants for NoGrants {
-    fn find(&self, _: &Snapshot, _: &ExternalId, _: DisclosureGrantId, _: Timestamp) -> Result<Grant, GrantRefusal> {
+    fn find(
+        &self,
+        _: &Snapshot,
+        _: &ExternalId,
+        _: DisclosureGrantId,
+        _: Timestamp,
+    ) -> Result<OpenGrant, GrantRefusal> {
         Err(GrantRefusal::Unknown)
     }
 
-    fn list(&self, _: &Snapshot, _: &ExternalId, _: Timestamp) -> Vec<Grant> {
+    fn list(&self, _: &Snapshot, _: &ExternalId, _: Timestamp) -> Vec<OpenGrant> {
         Vec::new()
     }
 
-    fn activity<'a>(&'a self, _: &'a Grant, _: u64, _: u64) -> GrantFuture<'a, ActivityPage> {
+    fn activity<'a>(&'a self, _: &'a OpenGrant, _: u64, _: u64) -> GrantFuture<'a, ActivityPage> {
         Box::pin(async { Ok(ActivityPage::default()) })
     }
 

@@ -29,9 +29,7 @@ mod view;
 mod viewer;
 mod wire;
 
-pub use grants::{
-    ActivityCall, ActivityPage, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, NoGrants, PreviewFuture,
-};
+pub use grants::{ActivityCall, ActivityPage, GrantFault, GrantFuture, GrantRefusal, Grants, NoGrants, PreviewFuture};
 pub use index::{BlockValidation, FollowError, IndexFollower, IndexStep, SharedIndex};
 pub use reads::ViewerReads;
 pub use selection::SelectionCache;

@@ -11,6 +11,7 @@ pub mod fake_node;
 pub mod faults;
 #[cfg(feature = "fixture")]
 pub mod fixture;
+pub mod geth;
 pub mod hardhat;
 pub mod jwt;
 pub mod port;
@@ -28,6 +29,7 @@ pub use fake_node::FakeNode;
 pub use faults::Scenario;
 #[cfg(feature = "fixture")]
 pub use fixture::{Fixture, FixtureConfig, TestUser};
+pub use geth::Geth;
 pub use gw_types::testing::{Jump, ManualClock, SeededEntropy};
 pub use hardhat::Hardhat;
 pub use redis::RedisServer;

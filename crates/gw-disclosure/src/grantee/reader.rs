@@ -5,13 +5,13 @@ use crate::{
     DisclosureState,
     caller::{Origin, check_query},
     error::GrantError,
-    grants::{GrantRefusal, OpenGrant},
+    grants::GrantRefusal,
     record::Caller,
 };
 use axum::extract::{FromRequestParts, Path};
 use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
 use gw_http::{ApiError, AuthError, AuthenticatedUser};
-use gw_policy::{Snapshot, snapshot::User};
+use gw_policy::{Snapshot, disclosure::OpenGrant, snapshot::User};
 use gw_types::{DisclosureGrantId, Timestamp};
 use http::request::Parts;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! Signed reports under a grant (rules 33 to 37).
 
 use super::reader::GrantReader;
-use crate::{DisclosureState, activity::check_activity, error::GrantError, grants::OpenGrant, wire::Report};
+use crate::{DisclosureState, activity::check_activity, error::GrantError, wire::Report};
 use gw_audit::{ChainId, Stream};
 use gw_cache::{Entry, Namespace};
+use gw_policy::disclosure::OpenGrant;
 use gw_store::{Missing, StoreError};
 use gw_types::{DisclosureGrantId, Timestamp};
 use serde_json::{Value, json};

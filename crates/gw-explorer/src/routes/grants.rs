@@ -6,7 +6,7 @@
 use super::RequestOrigin;
 use crate::{
     error::ExplorerError,
-    grants::{Grant, GrantFault, GrantRefusal},
+    grants::{GrantFault, GrantRefusal},
     page::{Limits, PageRequest, limit, number},
     rows::lower,
     state::ExplorerState,
@@ -27,7 +27,7 @@ use gw_http::{ApiError, GrowingList, QueryParams};
 use gw_policy::{
     Snapshot,
     disclosure::{
-        AddressId, ClassCheck, DataClass, GrantPage, PageRow,
+        AddressId, ClassCheck, DataClass, GrantPage, OpenGrant, PageRow,
         coverage::{ClassNotCovered, check_class},
         scope::level_text,
     },
@@ -84,9 +84,15 @@ pub(crate) async fn resolve_grant_address(
     let grantee = grantee(&snapshot, viewer)?;
     let grant = active_grant(&state, &snapshot, grantee, id)?;
     caller.set_org(grant.grant.org);
-    let address = grant.address(address)?;
+    let address = disclosed_address(&grant, address)?;
     let level = grant.grant.scope.level;
-    let read = grant.read(grantee, &origin, DisclosureAction::Resolve, DisclosureData::Addresses);
+    let read = read_under(
+        &grant,
+        grantee,
+        &origin,
+        DisclosureAction::Resolve,
+        DisclosureData::Addresses,
+    );
     let read = DisclosureRead {
         record_count: Some(1),
         addresses: vec![address],
@@ -130,7 +136,7 @@ pub(crate) async fn list_grant_transactions(
             state.policy_settings.disclosure_classes,
         )
         .map_err(not_covered)?;
-        let address = grant.address(address_id)?;
+        let address = disclosed_address(&grant, address_id)?;
         Ok::<_, ExplorerError>((grantee.clone(), grant, address))
     };
     let (snapshot, viewer) = caller.pin(&state)?;
@@ -141,7 +147,8 @@ pub(crate) async fn list_grant_transactions(
     let (grantee, grant, address) = find(&view.snapshot, view.id)?;
     caller.set_org(grant.grant.org);
     let (answer, times) = view.grant_page(&grant, address, &list, page).await?;
-    let read = grant.read(
+    let read = read_under(
+        &grant,
         &grantee,
         &origin,
         DisclosureAction::ViewTransactions,
@@ -187,7 +194,13 @@ pub(crate) async fn list_grant_activity(
     caller.set_org(grant.grant.org);
     check_class(&grant.grant.scope, DataClass::Activity, ClassCheck::Strict).map_err(not_covered)?;
     let page = state.grants.activity(&grant, limit, offset).await?;
-    let read = grant.read(grantee, &origin, DisclosureAction::ViewLogs, DisclosureData::AccessLogs);
+    let read = read_under(
+        &grant,
+        grantee,
+        &origin,
+        DisclosureAction::ViewLogs,
+        DisclosureData::AccessLogs,
+    );
     let read = DisclosureRead {
         record_count: Some(page.calls.len() as u64),
         first: page.calls.last().map(|call| call.time),
@@ -242,7 +255,7 @@ fn active_grant(
     snapshot: &Snapshot,
     grantee: &User,
     id: DisclosureGrantId,
-) -> Result<Grant, ExplorerError> {
+) -> Result<OpenGrant, ExplorerError> {
     let now = state.http_context.now();
     Ok(state.grants.find(snapshot, &grantee.external_id, id, now)?)
 }
@@ -268,41 +281,38 @@ impl From<GrantFault> for ExplorerError {
     }
 }
 
-impl Grant {
-    /// The disclosed address with this id.
-    ///
-    /// # Errors
-    /// 404 if the grant discloses no address with this id.
-    fn address(&self, id: AddressId) -> Result<Address, ExplorerError> {
-        let address = self.names.resolve(&self.addresses, id);
-        address.ok_or_else(|| ExplorerError::not_found(NO_ADDRESS))
-    }
+/// The disclosed address with this id.
+///
+/// # Errors
+/// 404 if the grant discloses no address with this id.
+fn disclosed_address(grant: &OpenGrant, id: AddressId) -> Result<Address, ExplorerError> {
+    grant.address(id).ok_or_else(|| ExplorerError::not_found(NO_ADDRESS))
+}
 
-    /// The record of a read, without what it returned.
-    pub(super) fn read(
-        &self,
-        grantee: &User,
-        origin: &RequestOrigin,
-        action: DisclosureAction,
-        data: DisclosureData,
-    ) -> DisclosureRead {
-        let methods = self.grant.scope.methods.as_ref().map(|methods| methods.join(","));
-        DisclosureRead {
-            grant_id: self.grant.id,
-            org_id: Some(self.grant.org),
-            owner_id: self.grant.owner,
-            viewer_id: Some(grantee.id),
-            viewer_external_id: Some(grantee.external_id.clone()),
-            action,
-            data,
-            record_count: None,
-            first: None,
-            last: None,
-            methods: methods.map(Into::into),
-            addresses: Vec::new(),
-            ip_address: Some(origin.ip),
-            correlation_id: origin.correlation_id.clone().map(Into::into),
-        }
+/// The record of a read, without what it returned.
+pub(super) fn read_under(
+    open: &OpenGrant,
+    grantee: &User,
+    origin: &RequestOrigin,
+    action: DisclosureAction,
+    data: DisclosureData,
+) -> DisclosureRead {
+    let methods = open.grant.scope.methods.as_ref().map(|methods| methods.join(","));
+    DisclosureRead {
+        grant_id: open.grant.id,
+        org_id: Some(open.grant.org),
+        owner_id: open.grant.owner,
+        viewer_id: Some(grantee.id),
+        viewer_external_id: Some(grantee.external_id.clone()),
+        action,
+        data,
+        record_count: None,
+        first: None,
+        last: None,
+        methods: methods.map(Into::into),
+        addresses: Vec::new(),
+        ip_address: Some(origin.ip),
+        correlation_id: origin.correlation_id.clone().map(Into::into),
     }
 }
 
@@ -314,7 +324,7 @@ impl View {
     /// [`ExplorerError::Contradiction`] if the grant does not cover a selected row; any error of the store.
     async fn grant_page(
         &self,
-        grant: &Grant,
+        grant: &OpenGrant,
         address: Address,
         list: &GrowingList,
         page: PageRequest,
@@ -348,7 +358,7 @@ impl View {
     /// [`ExplorerError::Contradiction`] if the grant does not cover a row; any error of the store.
     pub(super) async fn rows_under_grant(
         &self,
-        grant: &Grant,
+        grant: &OpenGrant,
         address: Address,
         ids: &[RowId],
         is_own: impl Fn(Address) -> bool,
@@ -375,7 +385,7 @@ impl View {
     }
 
     /// The transactions of the address that the grant covers, whatever their other side is.
-    pub(super) fn rows_of_grant(&self, grant: &Grant, address: Address) -> Result<RowSet, ExplorerError> {
+    pub(super) fn rows_of_grant(&self, grant: &OpenGrant, address: Address) -> Result<RowSet, ExplorerError> {
         let blocks = self.blocks();
         let scope = &grant.grant.scope;
         let rows = gw_postings::Grant {

@@ -5,7 +5,6 @@
 
 use crate::{
     error::ExplorerError,
-    grants::Grant,
     rows::lower,
     state::ExplorerState,
     view::{RequestCaller, View},
@@ -21,7 +20,7 @@ use gw_http::{ApiError, read_body};
 use gw_policy::{
     Snapshot,
     access::disclosed_addresses,
-    disclosure::{ClassCheck, DataClass, alias::Side, coverage::check_class, scope::level_text},
+    disclosure::{ClassCheck, DataClass, OpenGrant, alias::Side, coverage::check_class, scope::level_text},
 };
 use gw_types::{Address, UserId};
 use std::collections::BTreeMap;
@@ -73,7 +72,7 @@ fn owner(snapshot: &Snapshot, viewer: ViewerId) -> Result<UserId, ExplorerError>
 }
 
 impl View {
-    async fn preview(&self, grant: &Grant) -> Result<DisclosurePreviewResponse, ExplorerError> {
+    async fn preview(&self, grant: &OpenGrant) -> Result<DisclosurePreviewResponse, ExplorerError> {
         let scope = &grant.grant.scope;
         let classes = self.state.policy_settings.disclosure_classes;
         let discloses_transactions = check_class(scope, DataClass::Transactions, classes).is_ok();
@@ -108,7 +107,7 @@ impl View {
     /// The number of the transactions of the address that the grant would cover, and the newest of them.
     async fn newest_of_grant(
         &self,
-        grant: &Grant,
+        grant: &OpenGrant,
         address: Address,
         labels: &mut BTreeMap<String, &'static str>,
     ) -> Result<(u64, Vec<GrantTransaction>), ExplorerError> {

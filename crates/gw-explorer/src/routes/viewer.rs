@@ -1,9 +1,8 @@
 //! What the viewer may look at.
 
-use super::RequestOrigin;
+use super::{RequestOrigin, grants::read_under};
 use crate::{
     error::ExplorerError,
-    grants::Grant,
     rows::lower,
     state::ExplorerState,
     view::RequestCaller,
@@ -13,7 +12,7 @@ use crate::{
 use axum::{Json, extract::State};
 use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
 use gw_http::QueryParams;
-use gw_policy::disclosure::{alias::Side, scope::level_text};
+use gw_policy::disclosure::{OpenGrant, alias::Side, scope::level_text};
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -62,7 +61,8 @@ pub(crate) async fn viewable_addresses(
         .iter()
         .flat_map(|(grantee, grants)| grants.iter().map(move |grant| (grantee, grant)))
     {
-        let read = grant.read(
+        let read = read_under(
+            grant,
             grantee,
             &origin,
             DisclosureAction::ViewAddresses,
@@ -91,7 +91,7 @@ pub(crate) async fn viewable_addresses(
 }
 
 /// The addresses of a grant, at its level.
-fn disclosed_by(grant: &Grant) -> impl Iterator<Item = DisclosedAddress> {
+fn disclosed_by(grant: &OpenGrant) -> impl Iterator<Item = DisclosedAddress> {
     let level = grant.grant.scope.level;
     grant.addresses.iter().map(move |address| DisclosedAddress {
         address: grant.names.party(level, Side::Disclosed, *address).to_string(),

@@ -7,7 +7,7 @@ use gw_chain_store::{
     BlockData, ChainStore, ChainStoreConfig, ChainWriter, JobKind, Location, OtherChain, rows::BlockNumHash,
 };
 use gw_explorer::{
-    ActivityCall, ActivityPage, Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, Grant, GrantFault,
+    ActivityCall, ActivityPage, Aliases, BalanceFuture, Balances, BlockValidation, ExplorerState, GrantFault,
     GrantFuture, GrantRefusal, Grants, Impersonation, IndexFollower, IndexStep, IndexerProgress, NodeUnavailable,
     PreviewFuture, SelectionCache, SharedIndex, TokenFuture, TokenQuery, ViewerReads, router,
 };
@@ -18,7 +18,7 @@ use gw_http::{
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     access::disclosed_addresses,
-    disclosure::GrantAliases,
+    disclosure::{GrantAliases, OpenGrant},
     snapshot::{DisclosureGrant, VisibleState},
     testing::{NOW, did, org_id, user_id},
 };
@@ -104,8 +104,8 @@ pub(crate) fn grant_names() -> GrantAliases {
 }
 
 impl TestGrants {
-    fn opened(snapshot: &Snapshot, grant: &Arc<DisclosureGrant>, now: Timestamp) -> Grant {
-        Grant {
+    fn opened(snapshot: &Snapshot, grant: &Arc<DisclosureGrant>, now: Timestamp) -> OpenGrant {
+        OpenGrant {
             grant: Arc::clone(grant),
             owner: Arc::clone(snapshot.user(grant.owner).unwrap()),
             names: grant_names(),
@@ -121,7 +121,7 @@ impl Grants for TestGrants {
         grantee: &ExternalId,
         grant: DisclosureGrantId,
         now: Timestamp,
-    ) -> Result<Grant, GrantRefusal> {
+    ) -> Result<OpenGrant, GrantRefusal> {
         let grant = snapshot
             .find_disclosure(grant)
             .filter(|grant| grant.grantee == *grantee);
@@ -135,7 +135,7 @@ impl Grants for TestGrants {
         }
     }
 
-    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant> {
+    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<OpenGrant> {
         let grants = snapshot
             .disclosures_to(grantee)
             .iter()
@@ -143,7 +143,7 @@ impl Grants for TestGrants {
         grants.map(|grant| Self::opened(snapshot, grant, now)).collect()
     }
 
-    fn activity<'a>(&'a self, _: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
+    fn activity<'a>(&'a self, _: &'a OpenGrant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
         let calls = self.calls.lock().unwrap().clone();
         let total = calls.len() as u64;
         let page = calls

@@ -17,7 +17,7 @@ fn row<'t>(tables: &'t Tables, table: &str, column: &str, value: &str) -> &'t Va
     tables[table].iter().find(|row| hex(&row[column]) == value).unwrap()
 }
 
-fn check_rows(tables: &Tables, contracts: &Contracts) {
+pub(crate) fn check_rows(tables: &Tables, contracts: &Contracts) {
     let address = |address: Address| format!("{address:#x}");
     let token = |contract| row(tables, "tokens", "address", &address(contract));
     let coin = token(contracts.coin);

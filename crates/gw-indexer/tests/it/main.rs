@@ -8,6 +8,7 @@
 
 mod catch_up;
 mod faults;
+mod geth;
 mod instances;
 mod reorganization;
 mod restart;

@@ -4,11 +4,9 @@ use super::features::AppDeps;
 use crate::config::kind::signing_key;
 use anyhow::Context as _;
 use gw_audit::DisclosureRead;
-use gw_disclosure::{DisclosureSettings, DisclosureState, DocumentKey, OpenGrant};
-use gw_explorer::{
-    ActivityCall, ActivityPage, Aliases, Grant, GrantFault, GrantFuture, GrantRefusal, Grants, PreviewFuture,
-};
-use gw_policy::{Snapshot, access::disclosed_addresses};
+use gw_disclosure::{DisclosureSettings, DisclosureState, DocumentKey};
+use gw_explorer::{ActivityCall, ActivityPage, Aliases, GrantFault, GrantFuture, GrantRefusal, Grants, PreviewFuture};
+use gw_policy::{Snapshot, access::disclosed_addresses, disclosure::OpenGrant};
 use gw_store::{Feed, read::Paging};
 use gw_types::{Address, DisclosureGrantId, ExternalId, Timestamp, UserId};
 use std::sync::Arc;
@@ -53,9 +51,9 @@ impl Grants for ExplorerGrants {
         grantee: &ExternalId,
         grant: DisclosureGrantId,
         now: Timestamp,
-    ) -> Result<Grant, GrantRefusal> {
+    ) -> Result<OpenGrant, GrantRefusal> {
         let opened = self.disclosure.open_grant(snapshot, grantee, grant, now);
-        opened.map(explorer_grant).map_err(|refusal| match refusal {
+        opened.map_err(|refusal| match refusal {
             gw_disclosure::GrantRefusal::Unknown => GrantRefusal::Unknown,
             gw_disclosure::GrantRefusal::Revoked => GrantRefusal::Revoked,
             gw_disclosure::GrantRefusal::Expired => GrantRefusal::Expired,
@@ -70,12 +68,11 @@ impl Grants for ExplorerGrants {
         })
     }
 
-    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<Grant> {
-        let opened = self.disclosure.open_grants(snapshot, grantee, now);
-        opened.into_iter().map(explorer_grant).collect()
+    fn list(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<OpenGrant> {
+        self.disclosure.open_grants(snapshot, grantee, now)
     }
 
-    fn activity<'a>(&'a self, grant: &'a Grant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
+    fn activity<'a>(&'a self, grant: &'a OpenGrant, limit: u64, offset: u64) -> GrantFuture<'a, ActivityPage> {
         Box::pin(async move {
             let paging = Paging { limit, offset };
             let owner = &grant.owner.external_id;
@@ -110,10 +107,7 @@ impl Grants for ExplorerGrants {
         request: &'a str,
         approval: &'a [u8],
     ) -> PreviewFuture<'a> {
-        Box::pin(async move {
-            let previewed = self.disclosure.preview(snapshot, owner, request, approval).await;
-            previewed.map(explorer_grant)
-        })
+        Box::pin(self.disclosure.preview(snapshot, owner, request, approval))
     }
 
     fn record(&self, reads: Vec<DisclosureRead>) -> GrantFuture<'_, ()> {
@@ -143,20 +137,5 @@ impl Aliases for ExplorerGrants {
         } else {
             names.external(address)
         })
-    }
-}
-
-fn explorer_grant(grant: OpenGrant) -> Grant {
-    let OpenGrant {
-        grant,
-        owner,
-        names,
-        addresses,
-    } = grant;
-    Grant {
-        grant,
-        owner,
-        names,
-        addresses,
     }
 }

@@ -1,14 +1,31 @@
 //! A chain with tokens of all standards, a factory, a proxy and failures.
 
 use super::rpc::Rpc;
-use alloy_primitives::keccak256;
+use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEnvelope};
+use alloy_eips::eip2718::Encodable2718 as _;
+use alloy_primitives::{TxKind, keccak256};
+use alloy_signer::SignerSync as _;
+use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::SolValue;
+use gw_testkit::anvil;
 use gw_types::{Address, B256, Bytes, U256, address};
 use serde_json::{Value, json};
 
 /// Accounts that anvil funds and signs for.
 pub(crate) const ALICE: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 pub(crate) const BOB: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+
+/// The keys of [`ALICE`] and [`BOB`], which every development node funds.
+const KEYS: [(Address, &str); 2] = [
+    (
+        ALICE,
+        "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+    ),
+    (
+        BOB,
+        "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+    ),
+];
 
 /// The deployed contracts.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +42,14 @@ pub(crate) struct Contracts {
 #[derive(Clone)]
 pub(crate) struct Chain {
     pub(crate) rpc: Rpc,
+    signer: Signer,
+}
+
+/// Who signs transactions.
+#[derive(Clone, Copy)]
+enum Signer {
+    Node,
+    Test,
 }
 
 macro_rules! artifact {
@@ -39,23 +64,62 @@ pub(crate) fn calldata(signature: &str, arguments: Vec<u8>) -> Vec<u8> {
 
 impl Chain {
     pub(crate) fn new(url: &str) -> Self {
-        Self { rpc: Rpc::new(url) }
+        Self {
+            rpc: Rpc::new(url),
+            signer: Signer::Node,
+        }
+    }
+
+    /// The chain of a node that signs for nobody.
+    pub(crate) fn of_unsigning_node(url: &str) -> Self {
+        Self {
+            signer: Signer::Test,
+            ..Self::new(url)
+        }
     }
 
     /// Sends a transaction and returns its receipt.
     pub(crate) async fn send(&self, from: Address, to: Option<Address>, value: u64, input: Vec<u8>) -> Value {
-        let mut transaction = json!({"from": from, "value": U256::from(value), "input": Bytes::from(input),
-            "gas": "0x300000"});
-        if let Some(to) = to {
-            transaction["to"] = json!(to);
-        }
-        let hash = self.rpc.call("eth_sendTransaction", json!([transaction])).await;
+        let hash = match self.signer {
+            Signer::Node => self.send_unsigned(from, to, value, input).await,
+            Signer::Test => self.send_signed(from, to, value, input).await,
+        };
         loop {
             let receipt = self.rpc.call("eth_getTransactionReceipt", json!([hash])).await;
             if !receipt.is_null() {
                 return receipt;
             }
         }
+    }
+
+    async fn send_unsigned(&self, from: Address, to: Option<Address>, value: u64, input: Vec<u8>) -> Value {
+        let mut transaction = json!({"from": from, "value": U256::from(value), "input": Bytes::from(input),
+            "gas": "0x300000"});
+        if let Some(to) = to {
+            transaction["to"] = json!(to);
+        }
+        self.rpc.call("eth_sendTransaction", json!([transaction])).await
+    }
+
+    async fn send_signed(&self, from: Address, to: Option<Address>, value: u64, input: Vec<u8>) -> Value {
+        let (_, key) = KEYS.iter().find(|(address, _)| *address == from).unwrap();
+        let key: PrivateKeySigner = key.parse().unwrap();
+        let nonce = self.rpc.call("eth_getTransactionCount", json!([from, "latest"])).await;
+        let nonce: U256 = serde_json::from_value(nonce).unwrap();
+        let transaction = TxEip1559 {
+            chain_id: anvil::CHAIN_ID,
+            nonce: nonce.to(),
+            gas_limit: 0x30_0000,
+            max_fee_per_gas: 20_000_000_000,
+            max_priority_fee_per_gas: 1_000_000_000,
+            to: to.map_or(TxKind::Create, TxKind::Call),
+            value: U256::from(value),
+            access_list: Default::default(),
+            input: input.into(),
+        };
+        let signature = key.sign_hash_sync(&transaction.signature_hash()).unwrap();
+        let raw = TxEnvelope::Eip1559(transaction.into_signed(signature)).encoded_2718();
+        self.rpc.call("eth_sendRawTransaction", json!([Bytes::from(raw)])).await
     }
 
     async fn deploy(&self, artifact: &str, arguments: Vec<u8>) -> Address {
