@@ -354,7 +354,12 @@ mod tests {
             (
                 DisclosureError::TooManyGrants,
                 400,
-                "the requester has the maximum of 500 active grants",
+                "the organization has the maximum of 500 active grants to the requester",
+            ),
+            (
+                DisclosureError::TooManyOwnerGrants,
+                400,
+                "you have the maximum of 50 active grants to the requester",
             ),
             (TransitionError::Forbidden.into(), 403, TARGET_DENIED),
             (TransitionError::NotPending.into(), 400, "request is not pending"),
@@ -403,6 +408,7 @@ mod tests {
                 | DisclosureError::LegalBasisLength
                 | DisclosureError::LegalBasisRequired
                 | DisclosureError::TooManyGrants
+                | DisclosureError::TooManyOwnerGrants
                 | DisclosureError::Transition(_)
                 | DisclosureError::Scope(_)
                 | DisclosureError::Duration(_)

@@ -6,6 +6,7 @@ use crate::{
     wire::{DataSummary, DateRange, Event, EventRow, TamperedRow},
 };
 use gw_audit::DisclosureRead;
+use gw_http::journal_reads;
 use gw_journal::JournalError;
 use gw_store::{
     StoreError,
@@ -32,15 +33,7 @@ impl DisclosureState {
     /// # Errors
     /// [`JournalError`] if they are not known to be durable: the answer must not leave.
     pub async fn record_reads(&self, reads: Vec<DisclosureRead>) -> Result<(), JournalError> {
-        let mut last = None;
-        for read in reads {
-            last = Some(self.journal.append(read)?);
-        }
-        match last {
-            // The journal is written in order, so what precedes is on disk, too.
-            Some(position) => self.journal.durable(position).await,
-            None => Ok(()),
-        }
+        journal_reads(&self.journal, reads).await
     }
 }
 

@@ -8,8 +8,8 @@ use gw_policy::{
     disclosure::{GrantAliases, OpenGrant},
     snapshot::DisclosureGrant,
 };
-use gw_types::{DisclosureGrantId, ExternalId, Timestamp};
-use std::sync::Arc;
+use gw_types::{DisclosureGrantId, ExternalId, OrgId, Timestamp};
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 /// The most grants of one viewer that are looked at (spec/50 section 8).
 const MAX_GRANTS: usize = 500;
@@ -54,16 +54,29 @@ impl DisclosureState {
         self.opened(snapshot, grant, now)
     }
 
-    /// The grants that this person may use at `now`, the newest first; at most 500. A grant whose secret cannot be
-    /// decrypted is left out, and logged.
+    /// The grants that this person may use at `now`, the newest first; at most 500: of more, the newest ones of each
+    /// organization, so that none hides those of another. A grant whose secret cannot be decrypted is left out, and
+    /// logged.
     pub fn open_grants(&self, snapshot: &Snapshot, grantee: &ExternalId, now: Timestamp) -> Vec<OpenGrant> {
         let mut active: Vec<_> = snapshot
             .disclosures_to(grantee)
             .iter()
             .filter(|grant| grant.is_active(now))
             .collect();
-        active.sort_by_key(|grant| std::cmp::Reverse((grant.granted_at, grant.id)));
-        let opened = active.into_iter().take(MAX_GRANTS).filter_map(|grant| {
+        active.sort_by_key(|grant| Reverse((grant.granted_at, grant.id)));
+        let mut per_org = HashMap::<OrgId, usize>::new();
+        let mut ranked: Vec<_> = active
+            .into_iter()
+            .map(|grant| {
+                let newer = per_org.entry(grant.org).or_default();
+                *newer += 1;
+                (*newer, grant)
+            })
+            .collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        ranked.truncate(MAX_GRANTS);
+        ranked.sort_by_key(|(_, grant)| Reverse((grant.granted_at, grant.id)));
+        let opened = ranked.into_iter().filter_map(|(_, grant)| {
             let opened = self.opened(snapshot, grant, now);
             opened
                 .inspect_err(|error| {

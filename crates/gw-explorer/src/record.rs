@@ -1,19 +1,24 @@
 //! The access record of every request (E12). It names the route, never the addresses in its path. An answer with rows
-//! that are shown only under audit leaves a security event besides (K10).
+//! that are shown only under audit leaves a security event besides (K10), and one that needs grants of disclosure a read
+//! under each of them (spec/50 rule 39).
 
-use crate::state::ExplorerState;
+use crate::{error::ExplorerError, state::ExplorerState};
 use axum::{
     extract::{MatchedPath, Request, State},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 use gw_audit::{AccessRecord, AuthMethod, SecurityEvent, SecurityKind};
-use gw_http::{ApiError, CorrelationId, RequestRecorder};
+use gw_http::{ApiError, CorrelationId, ReadOrigin, RequestRecorder, feed_reveals};
+use gw_policy::visibility::GrantUses;
 use gw_types::{Epoch, ExternalId, OrgId};
 use http::StatusCode;
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Carries what a handler learns of a request to its record.
@@ -26,6 +31,7 @@ struct Details {
     epoch: OnceLock<Epoch>,
     org: OnceLock<OrgId>,
     audited_rows: AtomicU64,
+    grant_uses: GrantUses,
 }
 
 impl CallerSlot {
@@ -51,6 +57,11 @@ impl CallerSlot {
     /// Notes that the answer contains a row that is shown only under audit (K10, spec/30 section 2.4).
     pub(crate) fn note_audited_row(&self) {
         self.0.audited_rows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Where the grants of disclosure are collected that the answer needs.
+    pub(crate) fn grant_uses(&self) -> &GrantUses {
+        &self.0.grant_uses
     }
 
     fn audited_rows(&self) -> u64 {
@@ -83,7 +94,8 @@ pub(crate) async fn record(State(state): State<ExplorerState>, mut request: Requ
 }
 
 /// Middleware inside [`record`]: an answer with rows that are shown only under audit leaves once a security event about
-/// it is on disk (K10). Otherwise it is 503.
+/// it is on disk (K10), and one that needs grants of disclosure once the reads under them are (spec/50 rule 39).
+/// Otherwise it is 503.
 pub(crate) async fn audit(State(state): State<ExplorerState>, request: Request, next: Next) -> Response {
     let slot = request.extensions().get::<CallerSlot>().cloned().unwrap_or_default();
     let route = request.extensions().get::<MatchedPath>();
@@ -94,10 +106,23 @@ pub(crate) async fn audit(State(state): State<ExplorerState>, request: Request, 
     );
     let ip_address = state.http_context.client(request.extensions(), request.headers()).0;
     let correlation_id = request.extensions().get::<CorrelationId>();
-    let correlation_id = correlation_id.map(|id| id.as_str().to_owned().into());
+    let correlation_id: Option<Cow<'static, str>> = correlation_id.map(|id| id.as_str().to_owned().into());
+    let origin = ReadOrigin {
+        ip_address: Some(ip_address),
+        correlation_id: correlation_id.clone(),
+    };
     let answer = next.run(request).await;
+    if !answer.status().is_success() {
+        return answer;
+    }
+    let reads = feed_reveals(slot.grant_uses().take(), &origin);
+    if !reads.is_empty()
+        && let Err(fault) = state.grants.record(reads).await
+    {
+        return ExplorerError::from(fault).into_response();
+    }
     let rows = slot.audited_rows();
-    if rows == 0 || !answer.status().is_success() {
+    if rows == 0 {
         return answer;
     }
     let event = SecurityEvent {

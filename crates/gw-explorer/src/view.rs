@@ -115,7 +115,9 @@ impl View {
     }
 
     pub(crate) fn viewer(&self) -> Viewer<'_> {
-        self.id.viewer(&self.snapshot, self.now, &self.state.policy_settings)
+        let uses = self.slot.grant_uses();
+        self.id
+            .collecting_viewer(&self.snapshot, self.now, &self.state.policy_settings, uses)
     }
 
     fn selection(&self, space: Space) -> Result<&Selection, ExplorerError> {

@@ -8,6 +8,7 @@ use gw_http::{AuthError, ClientAddress, Credentials, LimitKey};
 use gw_policy::{
     PolicySettings, Snapshot, Viewer,
     access::{NamedOrg, TokenFacts, identify},
+    visibility::GrantUses,
 };
 use gw_types::{OrgId, Timestamp, UserId};
 use http::request::Parts;
@@ -102,7 +103,18 @@ impl ViewerId {
         now: Timestamp,
         policy_settings: &'s PolicySettings,
     ) -> Viewer<'s> {
-        let viewer = |user| Viewer::new(snapshot, user, now, policy_settings);
+        self.collecting_viewer(snapshot, now, policy_settings, &GrantUses::default())
+    }
+
+    /// [`Self::viewer`], which also collects the grants of disclosure that the answer needs.
+    pub(crate) fn collecting_viewer<'s>(
+        self,
+        snapshot: &'s Snapshot,
+        now: Timestamp,
+        policy_settings: &'s PolicySettings,
+        uses: &GrantUses,
+    ) -> Viewer<'s> {
+        let viewer = |user| Viewer::new(snapshot, user, now, policy_settings).collecting(uses);
         match self {
             Self::Anonymous => viewer(None),
             Self::User { user, org } => viewer(Some(user)).scoped_to_org(org),

@@ -16,6 +16,7 @@ mod created;
 mod cursor;
 mod cursor_cipher;
 mod error;
+mod grant_reads;
 pub mod headers;
 mod http_context;
 mod internal_hosts;
@@ -49,6 +50,7 @@ pub use error::{
     ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
     route_not_found,
 };
+pub use grant_reads::{ReadOrigin, feed_reveals, journal_reads};
 pub use headers::SecureHeaders;
 pub use http_context::{HttpContext, PolicySource};
 pub use internal_hosts::{InternalHosts, internal_hosts_only};

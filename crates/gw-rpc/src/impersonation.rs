@@ -1,13 +1,23 @@
 //! Impersonation (V1, V2, HD7): an administrator sees how a call of a user is answered, or what a send of the user
 //! does. The call runs through the same pipeline as the user's own call, and changes nothing.
 
-use crate::{call::RpcCall, pipeline, record::CallRecord, request::RequestContext, state::RpcContext};
+use crate::{
+    call::RpcCall,
+    outcome::RpcOutcome,
+    pipeline,
+    record::{CallRecord, journal_grant_reads},
+    request::RequestContext,
+    state::RpcContext,
+};
 use gw_evm::{
     Class, Method, VisibleTo,
     envelope::{Request, RequestId},
 };
-use gw_http::simulation::{
-    ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulatedEffects, SimulatedLog, set_placeholder_sender,
+use gw_http::{
+    ReadOrigin,
+    simulation::{
+        ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulatedEffects, SimulatedLog, set_placeholder_sender,
+    },
 };
 use gw_policy::{Disclosed, access::Impersonation};
 use serde_json::{Value, value::to_raw_value};
@@ -52,6 +62,13 @@ pub(crate) async fn simulate_as(
     rpc_call.hide_signer(impersonation)?;
     let mut record = CallRecord::default();
     let (outcome, effects) = pipeline::simulate_as(&rpc_call, &mut record).await;
+    // The administrator looks, by grants of their own.
+    let origin = ReadOrigin {
+        ip_address: Some(client.0),
+        correlation_id: None,
+    };
+    let outcome = journal_grant_reads(state.journal(), &record, &origin, outcome).await;
+    let effects = effects.filter(|_| matches!(outcome, RpcOutcome::Result(_)));
     let mut out = Vec::new();
     outcome.write("1", &mut out);
     let value = |shown: &Disclosed| serde_json::from_str::<Value>(shown.as_str()).unwrap_or_default();

@@ -7,8 +7,9 @@
 use crate::{outcome::RpcOutcome, request::RequestContext, state::RpcContext, telemetry::CallOutcome};
 use gw_audit::{AccessRecord, MatchedVia, TraceKind};
 use gw_evm::{AllowListMatch, Class, Method, MethodLookup};
-use gw_journal::{AccessRecorder, WhenFull};
-use gw_policy::access::DeniedFrame;
+use gw_http::{ReadOrigin, feed_reveals, journal_reads};
+use gw_journal::{AccessRecorder, Journal, WhenFull};
+use gw_policy::{access::DeniedFrame, visibility::GrantUses};
 use gw_types::{Epoch, OrgId};
 use std::{
     borrow::Cow,
@@ -37,6 +38,8 @@ pub(crate) struct CallRecord {
     pub(crate) allow_list_match: Option<AllowListMatch>,
     /// The frame at which an execution was denied, for an impersonating administrator (V1).
     pub(crate) denied_frame: Option<DeniedFrame>,
+    /// The grants of disclosure that the answer needs.
+    pub(crate) grant_uses: GrantUses,
     upstream: Option<Duration>,
 }
 
@@ -51,6 +54,31 @@ impl CallRecord {
         self.upstream = Some(before + elapsed);
         state.metrics.node(elapsed);
         answer
+    }
+}
+
+/// Journals the reads under the grants of disclosure that a result needs, and waits until they are on disk (spec/50 rule
+/// 39). A result whose reads cannot be journaled is replaced by [`RpcOutcome::AuditUnavailable`], whatever
+/// `AUDIT_FULL_POLICY` allows.
+pub(crate) async fn journal_grant_reads(
+    journal: &Journal,
+    record: &CallRecord,
+    origin: &ReadOrigin,
+    outcome: RpcOutcome,
+) -> RpcOutcome {
+    if !matches!(outcome, RpcOutcome::Result(_)) {
+        return outcome;
+    }
+    let reads = feed_reveals(record.grant_uses.take(), origin);
+    match journal_reads(journal, reads).await {
+        Ok(()) => outcome,
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a read under a grant of disclosure cannot be recorded; nothing was shown"
+            );
+            RpcOutcome::AuditUnavailable
+        }
     }
 }
 
@@ -134,6 +162,11 @@ impl CallRecorder {
     /// Writes the record, and waits for its fsync if `durably`. Returns the outcome for the caller: one that cannot be
     /// recorded is replaced by [`RpcOutcome::AuditUnavailable`].
     pub(crate) async fn finish(mut self, outcome: RpcOutcome, durably: bool) -> RpcOutcome {
+        let origin = ReadOrigin {
+            ip_address: self.recorder.record.ip_address,
+            correlation_id: self.recorder.record.correlation_id.clone(),
+        };
+        let outcome = journal_grant_reads(self.state.journal(), &self.record, &origin, outcome).await;
         let (status, wire_status) = (outcome.status(), outcome.wire_status(self.state.settings.denial_status));
         self.measure(&outcome);
         self.record.org = outcome.org().or(self.record.org);

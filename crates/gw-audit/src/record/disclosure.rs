@@ -20,7 +20,7 @@ codes! {
         ViewAddresses = "view_addresses",
         /// The grantee resolved the id of an address.
         Resolve = "resolve",
-        /// A feed of the explorer showed a real address that only the grant discloses.
+        /// An answer of `/rpc` or a feed of the explorer showed something that only the grant discloses.
         FeedReveal = "feed_reveal",
         /// An administrator created the request.
         Requested = "requested",

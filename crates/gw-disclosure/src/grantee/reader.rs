@@ -11,7 +11,7 @@ use crate::{
 use axum::extract::{FromRequestParts, Path};
 use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
 use gw_http::{ApiError, AuthError, AuthenticatedUser};
-use gw_policy::{Snapshot, disclosure::OpenGrant, snapshot::User};
+use gw_policy::{Snapshot, access::identify, disclosure::OpenGrant, snapshot::User};
 use gw_types::{DisclosureGrantId, Timestamp};
 use http::request::Parts;
 use std::sync::Arc;
@@ -53,11 +53,10 @@ impl FromRequestParts<DisclosureState> for GrantReader {
     async fn from_request_parts(parts: &mut Parts, state: &DisclosureState) -> Result<Self, GrantError> {
         let origin = Origin::new(parts, state);
         let (user, token, snapshot) = match token::holder(state, &parts.headers).await? {
-            Some(TokenHolder { grant, grantee }) => {
+            Some(TokenHolder { grant, maker }) => {
                 let snapshot = state.http_context.policy.pin().ok_or(AuthError::PolicyStale);
                 let snapshot = snapshot.map_err(ApiError::from)?;
-                let user = snapshot.user(grantee).filter(|user| !snapshot.is_excluded(user));
-                let user = Arc::clone(user.ok_or(GrantError::Token)?);
+                let user = identify(&snapshot, &maker).map_err(|_| GrantError::Token)?;
                 origin.set_caller(Caller::Token(user.external_id.clone()));
                 (user, Some(grant), snapshot)
             }

@@ -5,7 +5,8 @@ use crate::{DisclosureState, caller::User, error::GrantError, wire::DisclosureTo
 use axum::{Json, extract::State};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Entry, Group, Namespace};
-use gw_types::{DisclosureGrantId, UserId};
+use gw_policy::access::TokenFacts;
+use gw_types::{DisclosureGrantId, ExternalId, Timestamp};
 use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
@@ -14,29 +15,41 @@ const HEADER: HeaderName = HeaderName::from_static("x-disclosure-token");
 /// The most tokens of one grantee at the same time.
 const PER_GRANTEE: u32 = 100;
 
-/// The grant of a token, and the grantee who made it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The grant of a token, and the access token with which the grantee made it: what ends that one ends this one (HD35).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenHolder {
     pub(crate) grant: DisclosureGrantId,
-    pub(crate) grantee: UserId,
+    pub(crate) maker: TokenFacts,
 }
 
 impl TokenHolder {
-    fn write(self) -> String {
-        format!("{} {}", self.grant, self.grantee)
+    /// The members, separated by spaces. The DID is the last one.
+    fn write(&self) -> String {
+        let Self { grant, maker } = self;
+        let issued_at = maker.issued_at.micros();
+        format!(
+            "{grant} {} {} {issued_at} {}",
+            maker.token, maker.session, maker.subject
+        )
     }
 
     fn read(text: &[u8]) -> Option<Self> {
-        let (grant, grantee) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+        let mut members = std::str::from_utf8(text).ok()?.splitn(5, ' ');
+        let mut next = || members.next();
         Some(Self {
-            grant: grant.parse().ok()?,
-            grantee: grantee.parse().ok()?,
+            grant: next()?.parse().ok()?,
+            maker: TokenFacts {
+                token: next()?.parse().ok()?,
+                session: next()?.parse().ok()?,
+                issued_at: Timestamp::from_micros(next()?.parse().ok()?),
+                subject: ExternalId::new(next()?).ok()?,
+            },
         })
     }
 }
 
 /// Makes a token for the reports of a grant, for programs that shall not have the grantee's own token. It ends after an
-/// hour, or with the grant.
+/// hour, with the grant, or with the login that made it.
 #[utoipa::path(post, path = "/api/v1/explorer/grant/{grant_id}/token", tag = "disclosure", security(("bearer" = [])),
     params(("grant_id" = String, Path, format = Uuid, description = "The grant")),
     responses((status = 201, body = DisclosureTokenResponse), GrantError))]
@@ -58,7 +71,7 @@ pub(crate) async fn create_disclosure_token(
     let left = u64::try_from(expires_at.micros().saturating_sub(now.micros())).unwrap_or_default();
     let holder = TokenHolder {
         grant: id,
-        grantee: grantee.id,
+        maker: user.caller.claims.facts(),
     };
     let (key, value, group) = (digest(&token), holder.write(), grantee.id.to_string());
     let groups = [Group::new(&group, PER_GRANTEE)];

@@ -2,7 +2,7 @@ use crate::{
     DisclosureState,
     caller::User,
     error::OwnerError,
-    grantee::reports::newest_checkpoint,
+    grantee::reports::checkpoint_digest,
     input::paging,
     me::all_events,
     wire::{EventRow, Grant, RequestWithDetails},
@@ -67,8 +67,8 @@ pub(crate) async fn export_my_disclosures(
         "limit": page.limit,
         "offset": page.offset,
     });
-    if let (Some(note), Value::Object(members)) = (newest_checkpoint(&state).await?, &mut document) {
-        members.insert("checkpoint".to_owned(), note.into());
+    if let (Some(digest), Value::Object(members)) = (checkpoint_digest(&state).await?, &mut document) {
+        members.insert("checkpoint".to_owned(), digest.into());
     }
     Ok(Json(state.sign(document)?))
 }

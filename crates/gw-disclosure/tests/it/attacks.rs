@@ -2,6 +2,7 @@
 
 use crate::world::{Caller, World, on_both_engines};
 use gw_store::record::UserPatch;
+use gw_types::Seconds;
 use serde_json::{Value, json};
 
 const ADDRESS: &str = "0x00112233445566778899aabbccddeeff00112233";
@@ -289,6 +290,47 @@ async fn ds38_a_banned_grantee_reads_nothing() {
             .await;
         let banned = w.get(Caller::User(&w.grantee), &logs).await;
         assert!(matches!(banned.status.as_u16(), 401 | 403), "{}", banned.text);
+        w.get(Caller::Token(&token), &logs)
+            .await
+            .expect_error(401, "invalid disclosure token");
+        // It does not come back: a ban ends what was made before.
+        let unban = UserPatch {
+            banned: Some(false),
+            ..UserPatch::default()
+        };
+        w.fixture
+            .change(async |tx| tx.update_user(w.grantee.id, unban).await.unwrap())
+            .await;
+        w.get(Caller::Token(&token), &logs)
+            .await
+            .expect_error(401, "invalid disclosure token");
+    })
+    .await;
+}
+
+/// HD35, rule 38: a disclosure token ends with the login that made it, whatever ends the login.
+#[tokio::test]
+async fn ds38_hd35_a_token_ends_with_the_login_that_made_it() {
+    on_both_engines(async |w| {
+        let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
+        let logs = format!("/admin/disclosure/grants/{grant}/logs");
+        let make = async || {
+            let path = format!("/explorer/grant/{grant}/token");
+            let made = w.post(Caller::User(&w.grantee), &path, json!({})).await.expect(201);
+            made["token"].as_str().unwrap().to_owned()
+        };
+        let claims = w
+            .fixture
+            .http
+            .tokens
+            .access(&w.grantee.token, w.fixture.http.now())
+            .unwrap();
+        let token = make().await;
+        w.get(Caller::Token(&token), &logs).await.expect(200);
+        let until = w.fixture.http.now().plus(Seconds(3600));
+        w.fixture
+            .change(async |tx| tx.revoke_family(claims.session, until).await.map(drop).unwrap())
+            .await;
         w.get(Caller::Token(&token), &logs)
             .await
             .expect_error(401, "invalid disclosure token");

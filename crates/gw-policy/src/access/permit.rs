@@ -2,7 +2,12 @@
 //! an error that the caller may see.
 
 use super::{identify::Caller, resource::StateAge};
-use crate::{principal::Impersonation, settings::PolicySettings, snapshot::Snapshot, visibility::Viewer};
+use crate::{
+    principal::Impersonation,
+    settings::PolicySettings,
+    snapshot::Snapshot,
+    visibility::{GrantUses, Viewer},
+};
 use gw_evm::{
     AllowListMatch, Call, Class, CustomMethod, Method, MethodLookup, ParamError, VisibleTo,
     wire::{self, Pin, UpstreamCall},
@@ -321,8 +326,20 @@ impl Permit {
         now: Timestamp,
         policy_settings: &'s PolicySettings,
     ) -> Viewer<'s> {
+        self.collecting_viewer(snapshot, now, policy_settings, &GrantUses::default())
+    }
+
+    /// [`Self::viewer`], which also collects the grants of disclosure that the result needs.
+    pub fn collecting_viewer<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+        now: Timestamp,
+        policy_settings: &'s PolicySettings,
+        uses: &GrantUses,
+    ) -> Viewer<'s> {
         let viewer = Viewer::new(snapshot, self.user(), now, policy_settings);
         let viewer = viewer
+            .collecting(uses)
             .scoped_to_org(self.named_org())
             .own_transactions_only(self.own_transactions_only());
         match &self.grant.impersonation {

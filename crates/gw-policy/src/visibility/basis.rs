@@ -26,7 +26,13 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
         None if is_public(viewer, address) => return (Level::Full, LevelReason::PublicAddress),
         None => without_access(viewer.snapshot.owner(address).is_some()),
     };
-    with_disclosure(base, viewer.disclosed_level(address))
+    let disclosure = viewer.disclosure(address, None);
+    let (level, reason) = with_disclosure(base, disclosure.map(|(level, _)| level));
+    // A lower level alone shows nothing; a row that survives by it collects the grant.
+    if let (Level::Full, LevelReason::DisclosureGrant, Some((_, grant))) = (level, reason, disclosure) {
+        viewer.needs_grant(grant, address);
+    }
+    (level, reason)
 }
 
 /// Whether the address is Full on a basis other than the public one, so that it makes the rows visible in which it
@@ -34,8 +40,14 @@ pub(super) fn resolve(viewer: &SingleViewer<'_>, address: Address) -> (Level, Le
 pub(super) fn is_full_by_right(viewer: &SingleViewer<'_>, address: Address) -> bool {
     match resolve(viewer, address) {
         (Level::Full, LevelReason::PublicAddress) => {
-            let reaches = viewer.reaches(address);
-            reaches || viewer.disclosed_level(address) == Some(Level::Full)
+            viewer.reaches(address)
+                || viewer.disclosure(address, None).is_some_and(|(level, grant)| {
+                    let is_full = level == Level::Full;
+                    if is_full {
+                        viewer.needs_grant(grant, address);
+                    }
+                    is_full
+                })
         }
         (level, _) => level == Level::Full,
     }

@@ -18,6 +18,7 @@ mod basis;
 mod events;
 pub mod explorer;
 mod frame;
+mod grant_uses;
 mod log;
 mod log_query;
 mod single_viewer;
@@ -27,6 +28,7 @@ mod transfer;
 pub use crate::principal::{is_precompile, owns};
 pub(crate) use events::{AllowedEvents, EventRights};
 pub use frame::{ExecutionRow, FrameContent, FrameRow, FrameViewer, FrameVisibility, TargetCode};
+pub use grant_uses::{GrantUse, GrantUses};
 pub(crate) use log::is_masked;
 pub use log::{
     LogData, LogRow, LogViewer, LogVisibility, MalformedData, SimulatedLog, TransactionRole, TransactionRoles,
@@ -90,6 +92,14 @@ impl<'s> Viewer<'s> {
         }
     }
 
+    /// Collects the grants of disclosure that the viewer needs. It comes before [`Self::restricted_to`]: then the grants
+    /// of the administrator are collected.
+    #[must_use]
+    pub fn collecting(mut self, uses: &GrantUses) -> Self {
+        self.user.grant_uses = Some(uses.clone());
+        self
+    }
+
     /// Restricts the viewer to what `impersonator` sees, too (HD7, I9). Anything hidden from either of them appears not
     /// to exist (HD40).
     #[must_use]
@@ -100,7 +110,12 @@ impl<'s> Viewer<'s> {
             now,
             ..
         } = self.user;
-        let impersonator = Arc::new(SingleViewer::new(snapshot, Some(impersonator), now, policy_settings));
+        let impersonator = SingleViewer {
+            // It is the administrator who looks.
+            grant_uses: self.user.grant_uses.take(),
+            ..SingleViewer::new(snapshot, Some(impersonator), now, policy_settings)
+        };
+        let impersonator = Arc::new(impersonator);
         self.user.impersonator = Some(Arc::clone(&impersonator));
         self.impersonator = Some(impersonator);
         self

@@ -1,6 +1,6 @@
 //! A viewer by the rights of one user, without impersonation.
 
-use super::{RowContext, basis};
+use super::{GrantUses, RowContext, basis};
 use crate::{
     Snapshot,
     disclosure::{DataClass, coverage::check_class},
@@ -25,6 +25,9 @@ pub(crate) struct SingleViewer<'s> {
     pub(super) own_transactions_only: bool,
     /// The impersonating administrator, for the impersonated user.
     pub(super) impersonator: Option<Arc<Self>>,
+    /// Where the grants of disclosure are collected that the viewer needs; `None` for a viewer whose answers are not
+    /// shown to this user.
+    pub(super) grant_uses: Option<GrantUses>,
 }
 
 impl<'s> SingleViewer<'s> {
@@ -54,6 +57,7 @@ impl<'s> SingleViewer<'s> {
             now,
             own_transactions_only: false,
             impersonator: None,
+            grant_uses: None,
         }
     }
 
@@ -61,14 +65,22 @@ impl<'s> SingleViewer<'s> {
         basis::resolve(self, address)
     }
 
-    /// The level that grants of disclosure give for the address outside of a row (basis 9).
-    pub(super) fn disclosed_level(&self, address: Address) -> Option<Level> {
-        self.principal.as_ref()?.disclosed_level(self.snapshot, address)
+    /// Collects a grant of disclosure that the viewer needs for the address.
+    pub(super) fn needs_grant(&self, grant: DisclosureGrantId, address: Address) {
+        if let (Some(uses), Some(user)) = (&self.grant_uses, self.user)
+            && let Some(grant) = self.snapshot.find_disclosure(grant)
+        {
+            uses.add(grant, user.id, address);
+        }
     }
 
     /// The level that grants of disclosure give for the address, in a row or outside of rows, and the grant that gives
     /// it (basis 9).
-    fn disclosure(&self, address: Address, row: Option<DisclosedRow<'_>>) -> Option<(Level, DisclosureGrantId)> {
+    pub(super) fn disclosure(
+        &self,
+        address: Address,
+        row: Option<DisclosedRow<'_>>,
+    ) -> Option<(Level, DisclosureGrantId)> {
         let (user, principal) = (self.user?, self.principal.as_ref()?);
         let is_member = |org| principal.rights_in(org).is_some();
         match row {

@@ -198,8 +198,12 @@ impl SingleViewer<'_> {
     /// Whether a grant of disclosure of level Full on a side covers the transaction (spec/50 rules 23 to 28).
     fn is_granted(&self, row: &TransactionRow) -> bool {
         let is_full = |side| {
-            self.disclosure_at(side, &row.context())
-                .is_some_and(|(level, _)| level == Level::Full)
+            let disclosure = self.disclosure_at(side, &row.context());
+            let disclosure = disclosure.filter(|(level, _)| *level == Level::Full);
+            if let Some((_, grant)) = disclosure {
+                self.needs_grant(grant, side);
+            }
+            disclosure.is_some()
         };
         is_full(row.from) || row.to.is_some_and(is_full)
     }

@@ -190,6 +190,14 @@ fn ds6_each_member_of_a_scope_is_validated() {
         "",
         "activity_logs ",
         "eth_\u{e9}",
+        // Rule 24: a class with an error in it is no method, which would restrict no transactions.
+        "transaction_histroy",
+        "transactions_history",
+        "tranaction_history",
+        "activty_logs",
+        "activity_log",
+        "full_disclosur",
+        "ful_disclosure",
     ] {
         assert_eq!(methods(&[bad]), Err(ScopeError::Method), "{bad}");
     }

@@ -104,8 +104,12 @@ impl<'a> CallContext<'a> {
 
     /// The caller as the viewer of answers.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
-        self.permit()
-            .viewer(self.snapshot(), self.now(), self.state().policy_settings())
+        self.permit().collecting_viewer(
+            self.snapshot(),
+            self.now(),
+            self.state().policy_settings(),
+            &self.record.grant_uses,
+        )
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> RpcOutcome {

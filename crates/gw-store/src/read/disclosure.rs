@@ -7,10 +7,21 @@ use crate::{
     record::{DisclosureGrant, DisclosureRequest, DisclosureRequestDetails, GrantWithRequest},
 };
 use gw_policy::disclosure::{GrantStatus, RequestStatus, scope::level_text};
-use gw_types::{DisclosureGrantId, DisclosureRequestId, ExternalId, Level, Seconds, Timestamp, UserId};
-use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use gw_types::{DisclosureGrantId, DisclosureRequestId, ExternalId, Level, OrgId, Seconds, Timestamp, UserId};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::SimpleExpr,
+};
 use std::collections::HashMap;
 use uuid::Uuid;
+
+/// The numbers of active grants to one grantee.
+#[derive(Clone, Copy, Debug)]
+pub struct ActiveGrants {
+    /// Of an organization.
+    pub of_org: u64,
+    /// Of an owner, in all organizations.
+    pub of_owner: u64,
+}
 
 /// Filter for requests and for grants. Its members are ANDed.
 #[derive(Clone, Debug)]
@@ -176,16 +187,28 @@ impl Queries<'_> {
         })
     }
 
-    /// Counts the active grants of a grantee (spec/50 section 8).
+    /// The numbers of active grants to a grantee: of an organization, and of an owner.
     ///
     /// # Errors
     /// Any database error.
-    pub async fn count_active_disclosures(&self, grantee: &ExternalId) -> Result<u64, StoreError> {
-        Ok(disclosure_grants::Entity::find()
-            .filter(disclosure_grants::Column::GranteeDid.eq(grantee.as_str()))
-            .filter(active(self.now.micros()))
-            .count(&self.conn)
-            .await?)
+    pub async fn count_active_disclosures(
+        &self,
+        grantee: &ExternalId,
+        org: OrgId,
+        owner: UserId,
+    ) -> Result<ActiveGrants, StoreError> {
+        let count = async |is_counted: SimpleExpr| {
+            disclosure_grants::Entity::find()
+                .filter(disclosure_grants::Column::GranteeDid.eq(grantee.as_str()))
+                .filter(is_counted)
+                .filter(active(self.now.micros()))
+                .count(&self.conn)
+                .await
+        };
+        Ok(ActiveGrants {
+            of_org: count(disclosure_grants::Column::OrgId.eq(org.0)).await?,
+            of_owner: count(disclosure_grants::Column::OwnerUserId.eq(owner.0)).await?,
+        })
     }
 
     /// Whether a sweep would change something: a request or a grant has ended and that is not recorded, or a secret is

@@ -10,8 +10,11 @@ use gw_types::{DisclosureGrantId, DisclosureRequestId, ExternalId, OrgId, Timest
 pub const MAX_REASON: usize = 2000;
 /// Maximum characters of the legal basis of a request (rule 7).
 pub const MAX_LEGAL_BASIS: usize = 255;
-/// Maximum active grants of one grantee (spec/50 section 8).
-pub const MAX_ACTIVE_GRANTS: u64 = 500;
+/// Maximum active grants of one organization to one grantee (spec/50 section 8). Those of other organizations do not
+/// count: one must not use up the room of another, nor learn how much is left.
+pub const MAX_ORG_GRANTS: u64 = 500;
+/// Maximum active grants of one owner to one grantee, so that one member does not use up the room of the organization.
+pub const MAX_OWNER_GRANTS: u64 = 50;
 
 /// A request for a grant of disclosure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use crate::{
     entity::{disclosure_grants, disclosure_requests, users},
     read::{decidable, overdue_grants, overdue_requests, spent_secrets},
     record::{
-        DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_ACTIVE_GRANTS,
-        MAX_LEGAL_BASIS, MAX_REASON, NewDisclosureRequest,
+        DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_LEGAL_BASIS,
+        MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest,
     },
     row,
 };
@@ -103,7 +103,8 @@ impl Tx {
     /// # Errors
     /// [`DisclosureError::UnknownRequest`], [`DisclosureError::NotOwner`], [`DisclosureError::Transition`] if it is not
     /// pending or has expired, [`DisclosureError::Scope`] if the approval discloses more than was requested,
-    /// [`DisclosureError::Duration`], [`DisclosureError::TooManyGrants`], [`DisclosureError::ReasonLength`],
+    /// [`DisclosureError::Duration`], [`DisclosureError::TooManyGrants`], [`DisclosureError::TooManyOwnerGrants`],
+    /// [`DisclosureError::ReasonLength`],
     /// [`DisclosureError::Secret`]; [`DisclosureError::Store`] if the database fails.
     pub async fn approve_disclosure(
         &mut self,
@@ -115,10 +116,17 @@ impl Tx {
     ) -> Result<GrantWithRequest, DisclosureError> {
         let request = self.owned_request(id, owner).await?;
         let GrantTerms { scope, expires_at } = request.terms(approval, limits, self.now)?;
-        if let Some(grantee) = &request.requester_did
-            && self.read().count_active_disclosures(grantee).await? >= MAX_ACTIVE_GRANTS
-        {
-            return Err(DisclosureError::TooManyGrants);
+        if let Some(grantee) = &request.requester_did {
+            let active = self
+                .read()
+                .count_active_disclosures(grantee, request.org, owner)
+                .await?;
+            if active.of_owner >= MAX_OWNER_GRANTS {
+                return Err(DisclosureError::TooManyOwnerGrants);
+            }
+            if active.of_org >= MAX_ORG_GRANTS {
+                return Err(DisclosureError::TooManyGrants);
+            }
         }
         let grant_id = DisclosureGrantId(self.new_id());
         let secret = self.new_sealed_secret(grant_id, cipher)?;

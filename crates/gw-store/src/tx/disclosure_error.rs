@@ -41,8 +41,11 @@ pub enum DisclosureError {
     #[error("legal_basis is required for full disclosure")]
     LegalBasisRequired,
     /// 400 (spec/50 section 8).
-    #[error("the requester has the maximum of 500 active grants")]
+    #[error("the organization has the maximum of 500 active grants to the requester")]
     TooManyGrants,
+    /// 400 (spec/50 section 8).
+    #[error("you have the maximum of 50 active grants to the requester")]
+    TooManyOwnerGrants,
     /// The state of the request does not allow it; [`TransitionError::http_status`].
     #[error(transparent)]
     Transition(#[from] TransitionError),
@@ -75,6 +78,7 @@ impl DisclosureError {
             | Self::LegalBasisLength
             | Self::LegalBasisRequired
             | Self::TooManyGrants
+            | Self::TooManyOwnerGrants
             | Self::Scope(_)
             | Self::Duration(_) => Some(400),
             Self::Transition(error) => Some(error.http_status()),

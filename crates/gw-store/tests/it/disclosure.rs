@@ -31,7 +31,7 @@ on_both_engines! {
     ds29_secrets_rest_encrypted_and_are_destroyed,
     ds29_secrets_are_encrypted_anew_with_a_new_key,
     ds5_ds8_requests_that_break_a_rule_are_refused,
-    ds8_the_501st_active_grant_of_a_grantee_is_refused,
+    ds8_active_grants_to_a_grantee_are_limited_by_owner_and_organization,
     ds39_events_are_reads_and_transitions_in_order,
     ds39_requests_outlive_their_users_and_organization,
     r1_a_scope_that_cannot_be_parsed_covers_nothing,
@@ -687,13 +687,14 @@ async fn ds5_ds8_requests_that_break_a_rule_are_refused(world: &World) {
     assert_eq!(world.store.load().await.unwrap().disclosures().count(), 0);
 }
 
-/// Section 8: one grantee has at most 500 active grants.
-async fn ds8_the_501st_active_grant_of_a_grantee_is_refused(world: &World) {
+/// Section 8: an owner has at most 50 active grants to one grantee, and an organization at most 500. Those of other
+/// organizations do not count.
+async fn ds8_active_grants_to_a_grantee_are_limited_by_owner_and_organization(world: &World) {
     let people = people(world).await;
     let mut tx = world.begin().await;
     let (limits, approval) = (GrantLimits::default(), DisclosureApproval::default());
     let mut last = None;
-    for _ in 0..500 {
+    for _ in 0..50 {
         let request = tx.create_disclosure_request(people.request()).await.unwrap();
         let granted = tx
             .approve_disclosure(request.id, people.owner, &approval, limits, &cipher())
@@ -703,11 +704,34 @@ async fn ds8_the_501st_active_grant_of_a_grantee_is_refused(world: &World) {
     let request = tx.create_disclosure_request(people.request()).await.unwrap();
     tx.commit().await.unwrap();
     let refused = approve(world, request.id, people.owner, &approval).await.unwrap_err();
-    assert!(matches!(refused, DisclosureError::TooManyGrants));
+    assert!(matches!(refused, DisclosureError::TooManyOwnerGrants));
     assert_eq!(refused.http_status(), Some(400));
     let mut tx = world.begin().await;
     tx.revoke_disclosure_grant(last.unwrap().grant.id, None).await.unwrap();
     tx.commit().await.unwrap();
+    approve(world, request.id, people.owner, &approval).await.unwrap();
+    // As if they were grants of other members.
+    let strangers = "UPDATE disclosure_grants SET owner_user_id = request_id";
+    for _ in 0..9 {
+        world.tamper(&[strangers]).await;
+        let mut tx = world.begin().await;
+        for _ in 0..50 {
+            let request = tx.create_disclosure_request(people.request()).await.unwrap();
+            tx.approve_disclosure(request.id, people.owner, &approval, limits, &cipher())
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+    world.tamper(&[strangers]).await;
+    let mut tx = world.begin().await;
+    let request = tx.create_disclosure_request(people.request()).await.unwrap();
+    tx.commit().await.unwrap();
+    let refused = approve(world, request.id, people.owner, &approval).await.unwrap_err();
+    assert!(matches!(refused, DisclosureError::TooManyGrants));
+    assert_eq!(refused.http_status(), Some(400));
+    let other_org = "UPDATE disclosure_grants SET org_id = request_id";
+    world.tamper(&[other_org]).await;
     approve(world, request.id, people.owner, &approval).await.unwrap();
 }
 

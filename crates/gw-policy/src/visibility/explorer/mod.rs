@@ -160,6 +160,11 @@ impl SingleViewer<'_> {
         {
             (level, reason) = (disclosed, LevelReason::DisclosureGrant);
         }
+        if let (LevelReason::DisclosureGrant, Some((_, grant))) = (reason, disclosure)
+            && level >= Level::Pseudonymous
+        {
+            self.needs_grant(grant, address);
+        }
         let text = match (level, disclosure) {
             (Level::Full, _) => AddressText::Clear,
             (Level::Pseudonymous, Some((_, grant))) => AddressText::Alias(grant),
@@ -174,11 +179,12 @@ impl SingleViewer<'_> {
 
     /// What a grant of disclosure on an address gives to the other side of a row (spec/30 section 2.4, lens).
     fn lens(&self, disclosed: Address, row: &RowContext) -> AddressVisibility {
-        let text = match self.disclosure_at(disclosed, row) {
-            Some((Level::Full, _)) => AddressText::Clear,
-            Some((Level::Pseudonymous, grant)) => AddressText::Alias(grant),
+        let (text, grant) = match self.disclosure_at(disclosed, row) {
+            Some((Level::Full, grant)) => (AddressText::Clear, grant),
+            Some((Level::Pseudonymous, grant)) => (AddressText::Alias(grant), grant),
             Some((Level::Redacted | Level::Hidden, _)) | None => return AddressVisibility::PRIVATE,
         };
+        self.needs_grant(grant, disclosed);
         AddressVisibility {
             text,
             reason: AddressReason::DisclosureLens,

@@ -99,8 +99,11 @@ impl SingleViewer<'_> {
     }
 
     fn is_disclosed_side(&self, address: Address, row: &RowContext, least: Level) -> bool {
-        self.disclosure_at(address, row)
-            .is_some_and(|(level, _)| level >= least)
+        let disclosure = self.disclosure_at(address, row).filter(|(level, _)| *level >= least);
+        if let Some((_, grant)) = disclosure {
+            self.needs_grant(grant, address);
+        }
+        disclosure.is_some()
     }
 }
 
