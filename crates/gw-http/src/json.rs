@@ -298,6 +298,11 @@ mod tests {
             refusal(r#"{"name": "x", "inner": "y"}"#),
             "`inner`: invalid type: string \"y\", expected an object"
         );
+        // HD33: serde would take the values by position.
+        assert_eq!(
+            refusal(r#"{"name": "x", "inner": [1]}"#),
+            "`inner`: invalid type: sequence, expected an object"
+        );
         assert_eq!(refusal(r#"{"name": "x", "name": "y"}"#), "duplicate field `name`");
         assert_eq!(refusal(r#"{"name": "x"} {}"#), "request body is no valid JSON");
         assert_eq!(refusal(r#"{"name": "x""#), "request body is no valid JSON");

@@ -4,14 +4,15 @@
 //! `deserialize_struct`. So wire structs need no attribute for it, and none can be forgotten.
 //!
 //! - A member that its struct does not have is an error that names it and the nearest known name.
+//! - A list is no struct.
 //! - Where a list is expected, `null` is the empty list (RTO1). For an `Option` of a list, `null` keeps the meaning
 //!   that the field documents.
 
 use crate::nearest::unknown_member;
 use core::fmt;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer as _, MapAccess, SeqAccess, VariantAccess,
-    Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer as _, MapAccess, SeqAccess, Unexpected,
+    VariantAccess, Visitor,
 };
 
 /// A deserializer that rejects unknown members.
@@ -173,7 +174,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for StrictVisitor<V> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_seq(Items(inner))
+        match self.expected {
+            // Derived structs also accept their values in a list, by position: no client means that.
+            ExpectedValue::Struct(_) => Err(A::Error::invalid_type(Unexpected::Seq, &"an object")),
+            ExpectedValue::Any | ExpectedValue::List => self.visitor.visit_seq(Items(inner)),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {

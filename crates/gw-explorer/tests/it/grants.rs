@@ -343,6 +343,50 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
 }
 
+/// Rule 39: a feed that shows more because of a grant leaves a read under it, with the disclosed addresses, and does not
+/// leave if the read cannot be recorded. Without a grant, and where the viewer sees the same without it, there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds39_a_feed_that_needs_a_grant_is_recorded() {
+    let world = World::random(44, PolicySettings::SPEC).await;
+    let reads = || std::mem::take(&mut *world.grants.reads.lock().unwrap());
+    let feeds = ["/transactions?limit=100", "/transfers?limit=100", "/blocks"];
+    for feed in feeds {
+        world.get(ALICE, feed).await;
+    }
+    assert_eq!(reads(), [], "without a grant");
+    for level in [Level::Full, Level::Pseudonymous, Level::Redacted] {
+        let disclosed = disclosing(&world.chain, level);
+        let id = grant_to_alice(&disclosed);
+        world.set_policy(Some(disclosed));
+        assert_eq!(world.get(ALICE, feeds[0]).await.status, StatusCode::OK);
+        let recorded = reads();
+        let [read] = recorded.as_slice() else {
+            panic!("{level:?}: {recorded:?}")
+        };
+        assert_eq!((read.action, read.grant_id), (DisclosureAction::FeedReveal, id));
+        assert_eq!(
+            (read.owner_id, read.viewer_id),
+            (user_id("carol"), Some(user_id("alice")))
+        );
+        assert_eq!(read.addresses, [wallet()], "{level:?}");
+        assert!(read.ip_address.is_some());
+        // The owner, and others, look by their own rights.
+        for other in [TestCaller::User("carol"), TestCaller::User("bob"), TestCaller::Nobody] {
+            world.get(other, feeds[0]).await;
+        }
+        assert_eq!(reads(), [], "{level:?}");
+        world.grants.is_full.store(true, Ordering::SeqCst);
+        let refused = world.get(ALICE, feeds[0]).await;
+        assert_eq!(
+            (refused.status, &refused.json()["error"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &json!("audit unavailable"))
+        );
+        assert_eq!(world.get(ALICE, "/sync/status").await.status, StatusCode::OK);
+        world.grants.is_full.store(false, Ordering::SeqCst);
+        reads();
+    }
+}
+
 /// The preview shows the owner the rows of the grant, but does not tell which addresses are the grantee's. Other
 /// viewers and impersonating administrators get 404. In this test, the id in the path names the grantee.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

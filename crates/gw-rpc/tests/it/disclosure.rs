@@ -5,6 +5,7 @@ use crate::{
     live::{Chain, FILTERS, HIDDEN, TOKEN, TRANSFER, erc20},
     world::{World, group_keys, scripted},
 };
+use gw_audit::{DisclosureAction, DisclosureRead, Record};
 use gw_policy::disclosure::{GrantLimits, ScopeInput};
 use gw_store::record::{DisclosureApproval, NewDisclosureRequest};
 use gw_testkit::TestUser;
@@ -49,6 +50,15 @@ async fn revoke(world: &World, id: DisclosureRequestId, owner: &TestUser) {
         .await;
 }
 
+/// The recorded reads of answers that needed a grant.
+fn reveals(world: &World) -> Vec<DisclosureRead> {
+    let reads = world.fixture.records().into_iter().filter_map(|record| match record {
+        Record::Disclosure(read) if read.action == DisclosureAction::FeedReveal => Some(read),
+        _ => None,
+    });
+    reads.collect()
+}
+
 /// I6, spec/50 section 8: reads, and the notifications of a connection that stays open, follow the grant.
 #[tokio::test]
 async fn ds22_ds28_an_open_connection_shows_a_disclosed_address_until_the_grant_ends() {
@@ -74,14 +84,24 @@ async fn ds22_ds28_an_open_connection_shows_a_disclosed_address_until_the_grant_
         assert_eq!(balance, if is_shown { "0x7" } else { "0x0" }, "{step}");
     };
     expect(false, "without a grant").await;
+    assert_eq!(reveals(&world), []);
     for level in ["pseudonymous", "redacted"] {
         let request = disclose(&world, bank, &owner, &holder, level).await;
         expect(false, level).await;
         revoke(&world, request, &owner).await;
     }
+    assert_eq!(reveals(&world), [], "nothing was shown");
     for round in 0..2 {
         let request = disclose(&world, bank, &owner, &holder, "full").await;
         expect(true, &format!("granted, round {round}")).await;
+        // Rule 39: the notification, and the call, are reads under the grant.
+        let grants = reveals(&world);
+        assert!(grants.len() >= 2, "{grants:?}");
+        assert!(
+            grants
+                .iter()
+                .all(|read| read.addresses == [HIDDEN] && read.viewer_id == Some(holder.id))
+        );
         revoke(&world, request, &owner).await;
         expect(false, &format!("revoked, round {round}")).await;
     }
