@@ -421,8 +421,9 @@ pub(crate) struct Contract {
     pub(crate) creator: String,
     /// The hash of the transaction that created it, or `[PRIVATE]`; empty for the genesis block.
     pub(crate) creation_tx: String,
-    /// The block that created it.
-    pub(crate) block_number: u64,
+    /// The block that created it; absent if `creationTx` is `[PRIVATE]`, of which it would tell the time (HD41).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) block_number: Option<u64>,
     /// The name under which an organization registered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) contract_name: Option<String>,

@@ -142,8 +142,8 @@ pub(crate) async fn get_contract(
         bytecode: bytes(code),
         bytecode_hash: hash(contract.code_hash),
         creator,
+        block_number: (creation_tx != PRIVATE).then_some(row.block_number),
         creation_tx,
-        block_number: row.block_number,
         contract_name: view
             .snapshot
             .contract(address)

@@ -22,11 +22,13 @@ const TIMED_BLOCKS: u64 = 100;
     responses((status = 200, body = ExplorerChainIDResponse), ExplorerError))]
 pub(crate) async fn chain_id(
     State(state): State<ExplorerState>,
-    _caller: RequestCaller,
-) -> Json<ExplorerChainIDResponse> {
-    Json(ExplorerChainIDResponse {
+    caller: RequestCaller,
+) -> Result<Json<ExplorerChainIDResponse>, ExplorerError> {
+    // A token that is not valid is refused on every route (E10).
+    caller.pin(&state)?;
+    Ok(Json(ExplorerChainIDResponse {
         chain_id: state.chain_id,
-    })
+    }))
 }
 
 /// Numbers of the chain, counted over what the viewer sees.

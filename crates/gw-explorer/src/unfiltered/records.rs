@@ -36,7 +36,7 @@ pub(super) fn transaction(row: &TransactionRow, transfers: Option<u64>) -> Trans
     let transaction = &row.transaction;
     Transaction {
         hash: hash(transaction.hash),
-        block_number: row.block_number,
+        block_number: Some(row.block_number),
         block_timestamp: row.timestamp,
         tx_index: row.index.into(),
         from: lower(transaction.from),
