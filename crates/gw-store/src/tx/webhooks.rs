@@ -157,9 +157,10 @@ impl Tx {
         request: &DisclosureRequest,
         grant: Option<DisclosureGrantId>,
     ) -> Result<(), StoreError> {
-        let status = match kind {
-            WebhookEventType::Withdrawn => WITHDRAWN,
-            _ => request.status.as_str(),
+        let status = if kind == WebhookEventType::Withdrawn {
+            WITHDRAWN
+        } else {
+            request.status.as_str()
         };
         self.add_webhook_event(request.org, kind, Some(request.id), grant, Some(status))
             .await
