@@ -59,7 +59,7 @@ where
         let networks = Arc::clone(&self.networks);
         let resolved = self.resolver.call(name);
         Box::pin(async move {
-            let addresses = resolved.await.map_err(Into::into)?;
+            let addresses = resolved.await.map_err(Into::<BoxError>::into)?;
             let admitted: Vec<_> = addresses.filter(|address| networks.admits(address.ip())).collect();
             if admitted.is_empty() {
                 return Err(NotAdmitted.into());
