@@ -89,6 +89,7 @@ fn store_error(error: &StoreError) -> ApiError {
             Missing::SharedInfra => "shared contract not found",
             Missing::ApprovedCode => "this code is not approved",
             Missing::LegalHold => "legal hold not found",
+            Missing::Webhook => "webhook not found",
             Missing::PersonalUrl => "rpc url not found",
             Missing::Suspension => "suspension not found",
             Missing::Quarantine => "quarantine not found",

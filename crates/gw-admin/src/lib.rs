@@ -29,6 +29,7 @@ mod state;
 mod system;
 mod tenants;
 mod users;
+mod webhook;
 mod wire;
 
 pub use explorer_access::{ExplorerFuture, ExplorerView, ImpersonatedExplorer};
@@ -82,6 +83,12 @@ fn routes() -> OpenApiRouter<AdminState> {
             orgs::update::update_org,
             orgs::delete::delete_org
         ))
+        .routes(routes!(
+            webhook::get::get_webhook,
+            webhook::set::set_webhook,
+            webhook::delete::delete_webhook
+        ))
+        .routes(routes!(webhook::test::test_webhook))
         .routes(routes!(groups::list::list_groups, groups::create::create_group))
         .routes(routes!(
             groups::get::get_group,

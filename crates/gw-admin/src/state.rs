@@ -4,7 +4,7 @@ use crate::{LoginSessions, explorer_access::ImpersonatedExplorer};
 use axum::extract::FromRef;
 use gw_crypto::KeyCipher;
 use gw_evm::CustomMethods;
-use gw_http::{HttpContext, simulation::CallSimulator};
+use gw_http::{DeliveryNetworks, HttpContext, simulation::CallSimulator};
 use gw_journal::Journal;
 use gw_node::Node;
 use gw_policy::PolicySettings;
@@ -28,7 +28,7 @@ pub struct AdminState {
     pub journal: Arc<Journal>,
     /// The EVM node, to check proofs of deployment.
     pub node: Arc<Node>,
-    /// Encrypts upstream keys and digests search terms; with `None` no upstream key can be stored.
+    /// Encrypts upstream keys and secrets of webhooks, and digests search terms; with `None` neither can be stored.
     pub key_cipher: Option<Arc<KeyCipher>>,
     /// Pending login sessions.
     pub sessions: Arc<dyn LoginSessions>,
@@ -36,6 +36,8 @@ pub struct AdminState {
     pub calls: Arc<dyn CallSimulator>,
     /// The data API of the explorer.
     pub explorer: Arc<dyn ImpersonatedExplorer>,
+    /// Where webhooks may deliver to.
+    pub delivery_networks: Arc<DeliveryNetworks>,
     /// Methods beside the registry.
     pub custom_methods: Arc<CustomMethods>,
     /// The policy settings that every decision uses.

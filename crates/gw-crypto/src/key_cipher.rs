@@ -1,12 +1,15 @@
 //! Upstream keys of groups at rest: AES-256-GCM with the group as associated data, marked `encv2:` (spec/20 G1, spec/80
 //! section 6). Secrets of grants of disclosure at rest: the same cipher with the grant as associated data (spec/50 rule
-//! 29).
+//! 29). Secrets of webhooks at rest: with the organization as associated data.
 
 use aes_gcm::{
     Aes256Gcm, Key, KeyInit, Nonce,
     aead::{Aead, Payload},
 };
-use gw_types::{DisclosureGrantId, Entropy, GrantSecret, GroupId, SealedGrantSecret, Secret};
+use gw_types::{
+    DisclosureGrantId, Entropy, GrantSecret, GroupId, OrgId, SealedGrantSecret, SealedWebhookSecret, Secret,
+    WebhookSecret,
+};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
@@ -19,6 +22,10 @@ const NONCE: usize = 12;
 /// Precedes the grant's id in the associated data of a grant's secret. The associated data of a group's key is the 16
 /// bytes of its id, so no value opens as one of the other kind.
 const GRANT: &[u8] = b"disclosure grant ";
+/// Precedes the organization's id in the associated data of a webhook's secret.
+const WEBHOOK: &[u8] = b"webhook of organization ";
+/// Bytes of an encrypted secret of 32 bytes: nonce, ciphertext, tag.
+const SEALED: usize = NONCE + 32 + 16;
 
 /// Encrypts and decrypts upstream keys.
 pub struct KeyCipher {
@@ -146,18 +153,7 @@ impl KeyCipher {
         secret: &GrantSecret,
         entropy: &dyn Entropy,
     ) -> Result<SealedGrantSecret, KeyCipherError> {
-        let mut nonce = [0u8; NONCE];
-        entropy.fill(&mut nonce);
-        let payload = Payload {
-            msg: secret.expose(),
-            aad: &grant_aad(grant),
-        };
-        let sealed = self.cipher.encrypt(&Nonce::from(nonce), payload);
-        let bytes = [nonce.as_slice(), &sealed.map_err(|_| KeyCipherError::Stored)?].concat();
-        bytes
-            .try_into()
-            .map(SealedGrantSecret)
-            .map_err(|_| KeyCipherError::Stored)
+        seal_bytes(&self.cipher, &grant_aad(grant), secret.expose(), entropy).map(SealedGrantSecret)
     }
 
     /// Decrypts the stored secret of `grant`.
@@ -169,15 +165,13 @@ impl KeyCipher {
         grant: DisclosureGrantId,
         stored: &SealedGrantSecret,
     ) -> Result<GrantSecret, KeyCipherError> {
-        decrypt_grant_secret(&self.cipher, grant, stored).or_else(|error| match &self.previous {
-            Some(previous) => decrypt_grant_secret(previous, grant, stored),
-            None => Err(error),
-        })
+        self.open_bytes(&grant_aad(grant), &stored.0)
+            .map(|bytes| GrantSecret::new(*bytes))
     }
 
     /// Whether the stored secret of `grant` needs the previous encryption key.
     pub fn is_outdated_grant_secret(&self, grant: DisclosureGrantId, stored: &SealedGrantSecret) -> bool {
-        decrypt_grant_secret(&self.cipher, grant, stored).is_err() && self.open_grant_secret(grant, stored).is_ok()
+        self.needs_previous(&grant_aad(grant), &stored.0)
     }
 
     /// The stored secret of `grant` encrypted anew, if it needs the previous encryption key.
@@ -190,11 +184,77 @@ impl KeyCipher {
         stored: &SealedGrantSecret,
         entropy: &dyn Entropy,
     ) -> Result<Option<SealedGrantSecret>, KeyCipherError> {
-        if decrypt_grant_secret(&self.cipher, grant, stored).is_ok() {
+        let renewed = self.renewed_bytes(&grant_aad(grant), &stored.0, entropy)?;
+        Ok(renewed.map(SealedGrantSecret))
+    }
+
+    /// Encrypts the secret of the webhook of `org`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if the cipher fails, which it does not for 32 bytes.
+    pub fn seal_webhook_secret(
+        &self,
+        org: OrgId,
+        secret: &WebhookSecret,
+        entropy: &dyn Entropy,
+    ) -> Result<SealedWebhookSecret, KeyCipherError> {
+        seal_bytes(&self.cipher, &webhook_aad(org), secret.expose(), entropy).map(SealedWebhookSecret)
+    }
+
+    /// Decrypts the stored secret of the webhook of `org`.
+    ///
+    /// # Errors
+    /// [`KeyCipherError::Stored`] if it was encrypted with another key or for another organization, or was changed.
+    pub fn open_webhook_secret(
+        &self,
+        org: OrgId,
+        stored: &SealedWebhookSecret,
+    ) -> Result<WebhookSecret, KeyCipherError> {
+        self.open_bytes(&webhook_aad(org), &stored.0)
+            .map(|bytes| WebhookSecret::new(*bytes))
+    }
+
+    /// Whether the stored secret of the webhook of `org` needs the previous encryption key.
+    pub fn is_outdated_webhook_secret(&self, org: OrgId, stored: &SealedWebhookSecret) -> bool {
+        self.needs_previous(&webhook_aad(org), &stored.0)
+    }
+
+    /// The stored secret of the webhook of `org` encrypted anew, if it needs the previous encryption key.
+    ///
+    /// # Errors
+    /// As [`KeyCipher::open_webhook_secret`].
+    pub fn renewed_webhook_secret(
+        &self,
+        org: OrgId,
+        stored: &SealedWebhookSecret,
+        entropy: &dyn Entropy,
+    ) -> Result<Option<SealedWebhookSecret>, KeyCipherError> {
+        let renewed = self.renewed_bytes(&webhook_aad(org), &stored.0, entropy)?;
+        Ok(renewed.map(SealedWebhookSecret))
+    }
+
+    fn open_bytes(&self, aad: &[u8], stored: &[u8; SEALED]) -> Result<Zeroizing<[u8; 32]>, KeyCipherError> {
+        decrypt_bytes(&self.cipher, aad, stored).or_else(|error| match &self.previous {
+            Some(previous) => decrypt_bytes(previous, aad, stored),
+            None => Err(error),
+        })
+    }
+
+    fn needs_previous(&self, aad: &[u8], stored: &[u8; SEALED]) -> bool {
+        decrypt_bytes(&self.cipher, aad, stored).is_err() && self.open_bytes(aad, stored).is_ok()
+    }
+
+    fn renewed_bytes(
+        &self,
+        aad: &[u8],
+        stored: &[u8; SEALED],
+        entropy: &dyn Entropy,
+    ) -> Result<Option<[u8; SEALED]>, KeyCipherError> {
+        if decrypt_bytes(&self.cipher, aad, stored).is_ok() {
             return Ok(None);
         }
-        let secret = self.open_grant_secret(grant, stored)?;
-        self.seal_grant_secret(grant, &secret, entropy).map(Some)
+        let secret = self.open_bytes(aad, stored)?;
+        seal_bytes(&self.cipher, aad, &secret, entropy).map(Some)
     }
 
     /// The last four characters, if the key is long enough that they tell nothing.
@@ -220,23 +280,32 @@ fn grant_aad(grant: DisclosureGrantId) -> Vec<u8> {
     [GRANT, grant.0.as_bytes()].concat()
 }
 
-fn decrypt_grant_secret(
+fn webhook_aad(org: OrgId) -> Vec<u8> {
+    [WEBHOOK, org.0.as_bytes()].concat()
+}
+
+fn seal_bytes(
     cipher: &Aes256Gcm,
-    grant: DisclosureGrantId,
-    stored: &SealedGrantSecret,
-) -> Result<GrantSecret, KeyCipherError> {
-    let (nonce, sealed) = stored.0.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
-    let payload = Payload {
-        msg: sealed,
-        aad: &grant_aad(grant),
-    };
+    aad: &[u8],
+    secret: &[u8; 32],
+    entropy: &dyn Entropy,
+) -> Result<[u8; SEALED], KeyCipherError> {
+    let mut nonce = [0u8; NONCE];
+    entropy.fill(&mut nonce);
+    let sealed = cipher.encrypt(&Nonce::from(nonce), Payload { msg: secret, aad });
+    let bytes = [nonce.as_slice(), &sealed.map_err(|_| KeyCipherError::Stored)?].concat();
+    bytes.try_into().map_err(|_| KeyCipherError::Stored)
+}
+
+fn decrypt_bytes(cipher: &Aes256Gcm, aad: &[u8], stored: &[u8; SEALED]) -> Result<Zeroizing<[u8; 32]>, KeyCipherError> {
+    let (nonce, sealed) = stored.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
     let opened = Zeroizing::new(
         cipher
-            .decrypt(&Nonce::from(*nonce), payload)
+            .decrypt(&Nonce::from(*nonce), Payload { msg: sealed, aad })
             .map_err(|_| KeyCipherError::Stored)?,
     );
     let bytes: [u8; 32] = opened.as_slice().try_into().map_err(|_| KeyCipherError::Stored)?;
-    Ok(GrantSecret::new(bytes))
+    Ok(Zeroizing::new(bytes))
 }
 
 fn decrypt(cipher: &Aes256Gcm, group: GroupId, stored: &Secret) -> Result<Secret, KeyCipherError> {
@@ -374,5 +443,31 @@ mod tests {
         assert!(only_new.renewed_grant_secret(grant, &stored, &FixedEntropy(8)).is_err());
         assert!(new.is_outdated_grant_secret(grant, &stored) && !new.is_outdated_grant_secret(grant, &renewed));
         assert!(new.renewed_grant_secret(other, &stored, &FixedEntropy(8)).is_err());
+    }
+
+    /// Copied to the row of another organization, a secret does not open; neither does that of a grant with the same
+    /// id.
+    #[test]
+    fn a_webhooks_secret_is_bound_to_its_organization_and_renewed_under_a_new_key() {
+        let key = |digits: &str| Secret::new(digits.repeat(32));
+        let old = KeyCipher::new(&key("11")).unwrap();
+        let (org, other) = (OrgId::fixed(1), OrgId::fixed(2));
+        let secret = WebhookSecret::new([9; 32]);
+        let stored = old.seal_webhook_secret(org, &secret, &FixedEntropy(7)).unwrap();
+        assert_eq!(old.open_webhook_secret(org, &stored).unwrap().expose(), &[9; 32]);
+        assert!(!stored.0.windows(8).any(|bytes| bytes == [9; 8]));
+        assert!(old.open_webhook_secret(other, &stored).is_err());
+        let as_grant = SealedGrantSecret(stored.0);
+        assert!(old.open_grant_secret(DisclosureGrantId(org.0), &as_grant).is_err());
+
+        let new = KeyCipher::new(&key("22")).unwrap().with_previous(&key("11")).unwrap();
+        assert!(new.is_outdated_webhook_secret(org, &stored) && !old.is_outdated_webhook_secret(org, &stored));
+        let renewed = new
+            .renewed_webhook_secret(org, &stored, &FixedEntropy(8))
+            .unwrap()
+            .unwrap();
+        let only_new = KeyCipher::new(&key("22")).unwrap();
+        assert_eq!(only_new.open_webhook_secret(org, &renewed).unwrap().expose(), &[9; 32]);
+        assert_eq!(new.renewed_webhook_secret(org, &renewed, &FixedEntropy(8)), Ok(None));
     }
 }

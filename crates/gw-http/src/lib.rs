@@ -15,6 +15,7 @@ pub mod cors;
 mod created;
 mod cursor;
 mod cursor_cipher;
+mod delivery;
 mod error;
 mod grant_reads;
 pub mod headers;
@@ -46,6 +47,7 @@ pub use cors::Cors;
 pub use created::Created;
 pub use cursor::{CursorQuery, GrowingList};
 pub use cursor_cipher::{CursorCipher, Position};
+pub use delivery::{DeliveryNetworks, DeliveryUrlError};
 pub use error::{
     ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
     route_not_found,

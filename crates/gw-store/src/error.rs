@@ -200,6 +200,8 @@ pub enum Missing {
     Conviction,
     /// A legal hold.
     LegalHold,
+    /// The webhook of an organization.
+    Webhook,
     /// A chain of the audit log.
     Chain,
 }
@@ -221,6 +223,7 @@ impl core::fmt::Display for Missing {
             Self::SharedInfra => "shared contract",
             Self::ApprovedCode => "approved code",
             Self::LegalHold => "legal hold",
+            Self::Webhook => "webhook",
             Self::PersonalUrl => "personal URL",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",

@@ -30,6 +30,7 @@ mod seed;
 mod snapshot;
 mod store;
 mod tx;
+mod webhook;
 
 pub use audit::AuditStore;
 pub use config::{Actor, Location, OutboxGuard, OutboxWitness, StoreConfig};

@@ -1,5 +1,9 @@
 //! Conversion of rows to records: a row that breaks an invariant is an error with table, column and key.
 
+mod webhook;
+
+pub(crate) use webhook::webhook_secret;
+
 use crate::{
     StoreError,
     entity::{

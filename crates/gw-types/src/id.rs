@@ -91,6 +91,8 @@ ids! {
     DisclosureGrantId;
     /// A request for a grant of disclosure (spec/50).
     DisclosureRequestId;
+    /// An event that waits for delivery to an organization's webhook.
+    WebhookEventId;
 }
 
 /// The version of all policy: every mutation that changes policy raises it by one (design.md section 2).

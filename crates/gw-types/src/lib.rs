@@ -14,6 +14,7 @@ mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod time;
+mod webhook_secret;
 
 pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
@@ -22,9 +23,11 @@ pub use grant_secret::{GrantSecret, SealedGrantSecret};
 pub use id::{
     AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, DisclosureGrantId, DisclosureRequestId, Epoch, GrantId,
     GroupId, LegalHoldId, LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId,
-    SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
+    SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WebhookEventId,
+    WithheldId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;
 pub use secret::Secret;
 pub use time::{Clock, Entropy, Seconds, Timestamp, TimestampError};
+pub use webhook_secret::{SealedWebhookSecret, WebhookSecret};

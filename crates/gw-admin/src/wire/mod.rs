@@ -19,6 +19,7 @@ mod system;
 mod tenant;
 mod url;
 mod user;
+mod webhook;
 
 pub(crate) use approved_code::{ApprovedCode, ApprovedCodeInput};
 pub(crate) use contract::{
@@ -58,6 +59,7 @@ pub(crate) use user::{
     RbacUserUpdateRequest, RevokeLinkRequest, User, UserGroupMembership, UserLinkedAddressesResponse, UserListItem,
     UserMembership,
 };
+pub(crate) use webhook::{Webhook, WebhookInput, WebhookTest};
 
 /// Reads a member of a partial update: `None` if it is absent, `Some(None)` if it is `null`.
 pub(crate) fn deserialize_some<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>

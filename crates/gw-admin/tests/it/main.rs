@@ -9,4 +9,6 @@ mod orgs;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod webhook;
+#[cfg(test)]
 mod world;

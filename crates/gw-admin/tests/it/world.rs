@@ -6,8 +6,9 @@ use gw_admin::{
     LoginSessions, SessionFuture, router,
 };
 use gw_audit::{AccessRecord, Chain, ChainId, EncodedRecord, Genesis, Record, ShardId, StoredEntry, Stream};
+use gw_crypto::KeyCipher;
 use gw_http::{
-    AuthError,
+    AuthError, DeliveryNetworks,
     simulation::{
         CallSimulator, ImpersonatedCall, ImpersonatedResult, SenderRequired, SimulationFuture, TestCall, TestResult,
     },
@@ -21,7 +22,7 @@ use gw_testkit::{
     FakeNode, Fixture,
     fixture::{ADMIN_TOKEN, FixtureConfig, unpolled_node},
 };
-use gw_types::{OrgId, Seconds};
+use gw_types::{OrgId, Seconds, Secret};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
@@ -167,7 +168,8 @@ impl World {
             audit: audit.clone(),
             journal: Arc::clone(&fixture.journal),
             node,
-            key_cipher: None,
+            key_cipher: Some(Arc::new(KeyCipher::new(&Secret::new("11".repeat(32))).unwrap())),
+            delivery_networks: Arc::new(DeliveryNetworks::new(Vec::new(), true)),
             sessions: Arc::new(NoSessions),
             explorer: Arc::new(NoExplorer),
             calls: Arc::new(NoCalls),

@@ -87,6 +87,8 @@ codes! {
         DisclosureRequest = "disclosure_request",
         /// A disclosure grant.
         DisclosureGrant = "disclosure_grant",
+        /// The webhook of an organization.
+        Webhook = "webhook",
         /// A session.
         Session = "session",
         /// A user's transactions in the explorer.

@@ -36,7 +36,7 @@ pub(super) fn transaction(row: &TransactionRow, transfers: Option<u64>) -> Trans
     let transaction = &row.transaction;
     Transaction {
         hash: hash(transaction.hash),
-        block_number: Some(row.block_number),
+        block_number: row.block_number,
         block_timestamp: row.timestamp,
         tx_index: row.index.into(),
         from: lower(transaction.from),
@@ -173,7 +173,7 @@ pub(super) fn contract(row: &ContractRow) -> Contract {
         bytecode_hash: hash(contract.code_hash),
         creator: contract.creator.map_or_else(String::new, lower),
         creation_tx: contract.creation_transaction.map_or_else(String::new, hash),
-        block_number: row.block_number,
+        block_number: Some(row.block_number),
         contract_name: None,
         is_verified: false,
     }

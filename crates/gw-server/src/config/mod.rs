@@ -131,7 +131,7 @@ pub struct EdgeConfig {
 }
 
 /// Disclosure of users' data (spec/50). `DISCLOSURE_STRICT_SCOPE` is one of the policy settings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct DisclosureConfig {
     /// Limits of approvals.
     pub grant_limits: GrantLimits,
@@ -141,6 +141,8 @@ pub struct DisclosureConfig {
     pub time_bucket: u32,
     /// How long after its end the secret of a grant is kept.
     pub secret_retention: Duration,
+    /// Networks that webhooks may be in, apart from public addresses.
+    pub webhook_networks: Vec<IpNet>,
 }
 
 impl DisclosureConfig {
@@ -515,6 +517,7 @@ impl Config {
                 requires_legal_basis_for_full: need(settings, &var::DISCLOSURE_REQUIRE_LEGAL_BASIS_FULL)?,
                 time_bucket: need(settings, &var::DISCLOSURE_TIME_BUCKET_SECONDS)?,
                 secret_retention: need(settings, &var::DISCLOSURE_SECRET_RETENTION)?,
+                webhook_networks: settings.get(&var::WEBHOOK_ALLOWED_NETWORKS).unwrap_or_default(),
             },
             custom_methods: Arc::new(
                 rules::custom_methods(settings).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?,

@@ -403,7 +403,11 @@ impl Rules<'_> {
 
     /// RTS7: peers in these networks are trusted, so the networks must not include foreign machines.
     fn networks(&mut self) {
-        for variable in [&var::TRUSTED_PROXIES, &var::TRUSTED_INTERNAL_CIDRS] {
+        for variable in [
+            &var::TRUSTED_PROXIES,
+            &var::TRUSTED_INTERNAL_CIDRS,
+            &var::WEBHOOK_ALLOWED_NETWORKS,
+        ] {
             let listed = self.settings.get(variable).unwrap_or_default();
             if let Some(network) = listed.iter().find(|network| is_too_wide(network)) {
                 self.broken(

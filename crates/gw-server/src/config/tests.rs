@@ -264,6 +264,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("DISCLOSURE_STRICT_SCOPE", &["off"]),
     ("DISCLOSURE_TIME_BUCKET_SECONDS", &["-1", "1h"]),
     ("DISCLOSURE_SECRET_RETENTION", &["x", "0", "59m", "8761h"]),
+    ("WEBHOOK_ALLOWED_NETWORKS", &["bank.example", "10.0.0.0/33"]),
     ("RETENTION_SECURITY_LOGS", &["x", "23h"]),
     ("RETENTION_TRAVEL_RECORDS", &["x", "23h"]),
     ("RETENTION_CLEANUP_INTERVAL", &["x", "59s", "25h"]),

@@ -12,7 +12,9 @@ use crate::{
         Config,
         registry::{Durability, FullPolicy},
     },
-    web, workers,
+    web,
+    webhook::DeliveryClient,
+    workers,
 };
 use anyhow::Context as _;
 use axum::Router;
@@ -21,7 +23,7 @@ use gw_admin::{AdminSettings, AdminState, InstanceFacts};
 use gw_cache::Cache;
 use gw_crypto::KeyCipher;
 use gw_evm::wire::TraceScope;
-use gw_http::{HttpContext, admin::guard};
+use gw_http::{DeliveryNetworks, HttpContext, admin::guard};
 use gw_identity::{
     Chain, ChainUnavailable, Directory, Ens, Humanity, IdentityConfig, IdentityParts, IdentityState, ProofVerifier,
     Resolvers, ZkVerifier, oauth::OauthConfig,
@@ -280,6 +282,7 @@ fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
             &deps.secrets.refresh.current,
         ))),
         explorer: Arc::new(deps.explorer.clone()),
+        delivery_networks: delivery_networks(deps),
         custom_methods: Arc::clone(&deps.config.custom_methods),
         policy_settings: Arc::new(deps.config.policy_settings.clone()),
         facts: InstanceFacts {
@@ -301,6 +304,12 @@ fn admin(deps: &AppDeps<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         entropy: Arc::clone(&deps.http_context.entropy),
         tasks: deps.tasks.clone(),
     })
+}
+
+/// Where the webhooks of organizations may deliver to.
+fn delivery_networks(deps: &AppDeps<'_>) -> Arc<DeliveryNetworks> {
+    let listed = deps.config.disclosure.webhook_networks.clone();
+    Arc::new(DeliveryNetworks::new(listed, deps.http_context.production))
 }
 
 /// The verifier of logins: accepts wallets with a valid proof.
@@ -373,6 +382,13 @@ impl AppDeps<'_> {
             secret_retention: self.config.disclosure.secret_retention(),
         };
         self.tasks.spawn(disclosures.run(shutdown.clone()));
+        let webhooks = workers::WebhookDeliverer {
+            store: self.store.clone(),
+            cipher: Arc::clone(&self.group_keys),
+            clock: Arc::clone(&self.http_context.clock),
+            client: DeliveryClient::new(&delivery_networks(self))?,
+        };
+        self.tasks.spawn(webhooks.run(shutdown.clone()));
         let contract_wallets = workers::ContractWallets {
             store: self.store.clone(),
             chain: Arc::new(OwnChain {

@@ -1,5 +1,5 @@
-//! Records the ends of requests and grants of disclosure, destroys the secrets of ended grants, and encrypts secrets
-//! anew that need the previous encryption key (spec/50 section 3, rule 29).
+//! Records the ends of requests and grants of disclosure, destroys the secrets of ended grants, and encrypts secrets of
+//! grants and webhooks anew that need the previous encryption key (spec/50 section 3, rule 29).
 //!
 //! Only the destruction depends on this worker: every use of a grant checks its end. All instances run it; what one has
 //! done is nothing to do for the others.
@@ -60,6 +60,38 @@ impl DisclosureSweeper {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
+        self.renew_grants().await?;
+        self.renew_webhooks().await
+    }
+
+    async fn renew_webhooks(&self) -> Result<(), StoreError> {
+        let mut outdated = Vec::new();
+        for (org, secret) in self.store.read().list_webhook_secrets().await? {
+            if self.cipher.is_outdated_webhook_secret(org, &secret) {
+                outdated.push(org);
+            } else if self.cipher.open_webhook_secret(org, &secret).is_err() {
+                tracing::error!(
+                    org.id = %org,
+                    "the secret of a webhook cannot be decrypted, so its events are not delivered: check \
+                     RPC_API_KEY_ENCRYPTION_KEY and RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS, or make a new secret"
+                );
+            }
+        }
+        for orgs in outdated.chunks(BATCH) {
+            let mut tx = self.store.begin(&Actor::named(gw_audit::SYSTEM_DISCLOSURE)).await?;
+            tx.renew_webhook_secrets(orgs, &self.cipher).await?;
+            tx.commit().await?;
+        }
+        if !outdated.is_empty() {
+            tracing::info!(
+                webhooks = outdated.len(),
+                "the secrets of webhooks are encrypted with the new RPC_API_KEY_ENCRYPTION_KEY"
+            );
+        }
+        Ok(())
+    }
+
+    async fn renew_grants(&self) -> Result<(), StoreError> {
         let outdated = self.grants_where(|grant, secret| self.cipher.is_outdated_grant_secret(grant, secret));
         for grants in outdated.chunks(BATCH) {
             let mut tx = self.store.begin(&Actor::named(gw_audit::SYSTEM_DISCLOSURE)).await?;
@@ -207,6 +239,29 @@ mod tests {
         fixture.clock.pass(1);
         sweeper.sweep().await.unwrap();
         assert_eq!(fixture.feed.pin().snapshot.disclosures().count(), 0);
+    }
+
+    /// After a rotation the secret of a webhook opens with the new key alone.
+    #[tokio::test]
+    async fn the_sweeper_encrypts_secrets_of_webhooks_anew_after_a_rotation() {
+        let fixture = Fixture::start().await;
+        let org = fixture.create_org("bank").await;
+        let secret = gw_types::WebhookSecret::new([9; 32]);
+        let sealed = cipher("11")
+            .seal_webhook_secret(org, &secret, &*fixture.entropy)
+            .unwrap();
+        fixture
+            .change(async |tx| {
+                tx.set_webhook(org, "https://bank.example/", Some(sealed))
+                    .await
+                    .unwrap();
+            })
+            .await;
+        let rotated = cipher("22").with_previous(&Secret::new("11".repeat(32))).unwrap();
+        sweeper(&fixture, rotated).renew().await.unwrap();
+        let stored = fixture.store.read().list_webhook_secrets().await.unwrap();
+        let opens = |cipher: &KeyCipher| cipher.open_webhook_secret(org, &stored[0].1).is_ok();
+        assert!(opens(&cipher("22")) && !opens(&cipher("11")));
     }
 
     /// Rule 29: after a rotation the secrets open with the new key alone; without the previous key they stay as they

@@ -1,6 +1,6 @@
 //! Background workers: watchers of reserved addresses, contract wallets, privileges, the cache and the journals'
-//! numbers; the sealer, the verifier and the retention of the audit log; the sweeper of grants of disclosure; and the
-//! deletion of expired rows.
+//! numbers; the sealer, the verifier and the retention of the audit log; the sweeper of grants of disclosure; the
+//! deliverer of webhook events; and the deletion of expired rows.
 //!
 //! A worker ends after its current step when its token is cancelled. Ending it at any time loses no data.
 
@@ -14,6 +14,7 @@ mod reservations;
 mod retention;
 mod sealer;
 mod verify;
+mod webhooks;
 
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
@@ -27,3 +28,4 @@ pub(crate) use sealer::{ADMIN_CHAIN, Alarm as OutboxAlarm, Sealing, SealingHealt
 #[cfg(test)]
 pub(crate) use verify::Outcome;
 pub(crate) use verify::{Verification, index_faults, is_changed, is_index_faulty, verify};
+pub(crate) use webhooks::WebhookDeliverer;

@@ -169,6 +169,7 @@ impl Fixture {
                 "/mined/convictions/{id}/clear" | "/mined/suspensions/{id}/clear" | "/mined/quarantines/{id}/clear",
             ) => Some(json!({"reason": "looked at"})),
             ("PUT", "/orgs/{org_id}") => Some(json!({"name": "Renamed"})),
+            ("PUT", "/orgs/{org_id}/webhook") => Some(json!({"url": "https://bank.example/hook"})),
             ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}/access") => Some(json!({"allowed_methods": ["eth_getLogs"]})),
@@ -215,6 +216,11 @@ impl Fixture {
         } else {
             Default::default()
         };
+        if path.contains("/webhook") && method != "PUT" {
+            let webhook = format!("/orgs/{}/webhook", self.org);
+            let body = json!({"url": "https://bank.example/hook"});
+            w.gw.admin("PUT", &webhook, Some(body)).await.expect(200);
+        }
         let mut url = UNKNOWN.to_owned();
         if path.contains("/rpc-urls/{id}") {
             let token = w.gw.login(&self.did).await;

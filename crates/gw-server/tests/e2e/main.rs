@@ -77,4 +77,6 @@ mod rights;
 #[cfg(test)]
 mod sends;
 #[cfg(test)]
+mod webhooks;
+#[cfg(test)]
 mod zk;

@@ -18,6 +18,7 @@ mod send;
 mod system;
 mod url;
 mod user;
+mod webhook;
 
 pub(crate) use access::{approved_code, shared_infrastructure, system_toggles};
 pub(crate) use audit::{anchors, chains, checkpoints, discontinuities, entries, hash_tiles, journal_starts, leases};
@@ -33,3 +34,4 @@ pub(crate) use user::{
     address_links, contract_wallet_proofs, declined_organizations, former_links, login_nullifiers, memberships,
     org_user_records, refresh_tokens, revocations, user_tombstones, users,
 };
+pub(crate) use webhook::{webhook_events, webhooks};

@@ -27,6 +27,7 @@ mod m0019_approved_code;
 mod m0020_outbox;
 mod m0023_legal_holds;
 mod m0024_disclosure;
+mod m0025_webhooks;
 
 use crate::dialect::{Engine, Transaction};
 use sea_orm::{ConnectionTrait, DbErr};
@@ -90,6 +91,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0020_outbox::AuthenticatedOutbox),
             Box::new(m0023_legal_holds::LegalHolds),
             Box::new(m0024_disclosure::Disclosure),
+            Box::new(m0025_webhooks::Webhooks),
         ]
     }
 }

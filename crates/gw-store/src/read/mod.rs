@@ -13,6 +13,7 @@ mod tenants;
 mod tokens;
 mod urls;
 mod users;
+mod webhooks;
 
 pub use contracts::{ContractFilter, GrantSummary};
 pub use disclosure::{DisclosureFilter, RequesterFilter};

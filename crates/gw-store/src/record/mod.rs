@@ -15,6 +15,7 @@ mod send;
 mod tenant;
 mod token;
 mod url;
+mod webhook;
 
 pub use access::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleUpdate};
 pub(crate) use contract::PastGrant;
@@ -44,6 +45,10 @@ pub use token::{
 };
 pub(crate) use url::scope_text;
 pub use url::{NewPersonalUrl, PersonalUrl};
+pub use webhook::{
+    DeliveryFailure, DeliveryResult, MAX_WAITING_EVENTS, UnknownDeliveryFailure, Webhook, WebhookClaim,
+    WebhookDelivery, WebhookEvent, WebhookEventType, WebhookStatus,
+};
 
 /// A JSON object.
 pub type JsonObject = serde_json::Map<String, serde_json::Value>;

@@ -1,23 +1,20 @@
-//! Requests and grants of disclosure: the state machines of spec/50 section 3, each transition with its audit entry.
+//! Requests and grants of disclosure: the state machines of spec/50 section 3, each transition with its audit entry and
+//! its webhook event.
 //!
 //! Invariant: a decision is never overwritten, and a request never has two grants. Mutations do not interleave, each
 //! update names the status from which it starts, and a unique index allows one grant per request (rule 10).
 
-use super::{
-    DisclosureError, Tx,
-    audit::{Action, Auditable},
-};
+use super::{DisclosureError, Tx, audit::Action, disclosure_audit::GrantChange};
 use crate::{
     Conflict, StoreError,
     entity::{disclosure_grants, disclosure_requests, users},
     read::{decidable, overdue_grants, overdue_requests, spent_secrets},
     record::{
         DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_LEGAL_BASIS,
-        MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest,
+        MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest, WebhookEventType,
     },
     row,
 };
-use gw_audit::ResourceType;
 use gw_crypto::KeyCipher;
 use gw_policy::{
     disclosure::{
@@ -34,7 +31,6 @@ use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
     QuerySelect, sea_query::Expr,
 };
-use serde_json::{Value, json};
 
 /// The reason of grants and requests that end with their owner's or grantee's account.
 const USER_DELETED: &str = "user deleted";
@@ -48,6 +44,35 @@ impl Tx {
     /// The [`DisclosureError`] of the first rule that the input breaks; [`DisclosureError::Store`] if the database
     /// fails.
     pub async fn create_disclosure_request(
+        &mut self,
+        new: NewDisclosureRequest,
+    ) -> Result<DisclosureRequest, DisclosureError> {
+        let request = self.insert_disclosure_request(new).await?;
+        self.add_request_event(WebhookEventType::Requested, &request, None)
+            .await?;
+        Ok(request)
+    }
+
+    /// Grants a disclosure that nobody requested: creates a request and approves it.
+    ///
+    /// # Errors
+    /// As [`Tx::create_disclosure_request`] and [`Tx::approve_disclosure`].
+    pub async fn grant_disclosure(
+        &mut self,
+        new: NewDisclosureRequest,
+        approval: &DisclosureApproval,
+        limits: GrantLimits,
+        cipher: &KeyCipher,
+    ) -> Result<GrantWithRequest, DisclosureError> {
+        let owner = new.target;
+        let request = self.insert_disclosure_request(new).await?;
+        let granted = self.approve(request.id, owner, approval, limits, cipher).await?;
+        self.add_request_event(WebhookEventType::Granted, &granted.request, Some(granted.grant.id))
+            .await?;
+        Ok(granted)
+    }
+
+    async fn insert_disclosure_request(
         &mut self,
         new: NewDisclosureRequest,
     ) -> Result<DisclosureRequest, DisclosureError> {
@@ -107,6 +132,20 @@ impl Tx {
     /// [`DisclosureError::ReasonLength`],
     /// [`DisclosureError::Secret`]; [`DisclosureError::Store`] if the database fails.
     pub async fn approve_disclosure(
+        &mut self,
+        id: DisclosureRequestId,
+        owner: UserId,
+        approval: &DisclosureApproval,
+        limits: GrantLimits,
+        cipher: &KeyCipher,
+    ) -> Result<GrantWithRequest, DisclosureError> {
+        let approved = self.approve(id, owner, approval, limits, cipher).await?;
+        self.add_request_event(WebhookEventType::Approved, &approved.request, Some(approved.grant.id))
+            .await?;
+        Ok(approved)
+    }
+
+    async fn approve(
         &mut self,
         id: DisclosureRequestId,
         owner: UserId,
@@ -178,7 +217,10 @@ impl Tx {
             .state()
             .transition(Trigger::Reject, RequestActor::Owner, self.now)?;
         check_reason(reason)?;
-        self.decide(&request, RequestStatus::Rejected, owner, reason).await
+        let rejected = self.decide(&request, RequestStatus::Rejected, owner, reason).await?;
+        self.add_request_event(WebhookEventType::Rejected, &rejected, None)
+            .await?;
+        Ok(rejected)
     }
 
     /// Deletes a pending request, for an administrator with full rights in its organization, which the caller checks.
@@ -203,6 +245,8 @@ impl Tx {
             return Err(TransitionError::DeleteNotPending.into());
         }
         self.record_audit(Action::Delete, Some(request.org), Some(&request), None);
+        self.add_request_event(WebhookEventType::Withdrawn, &request, None)
+            .await?;
         Ok(request)
     }
 
@@ -222,7 +266,7 @@ impl Tx {
             .state()
             .transition(Trigger::Revoke, RequestActor::Owner, self.now)?;
         check_reason(reason)?;
-        self.end_approval(&request, reason).await
+        Ok(self.end_approval(&request, reason).await?)
     }
 
     /// Revokes a grant and its request, for an administrator with full rights in its organization, which the caller
@@ -244,7 +288,7 @@ impl Tx {
             .state()
             .transition(Trigger::RevokeGrant, RequestActor::FullAdmin, self.now)?;
         match transition {
-            Transition::Revoke => self.end_approval(&request, reason).await.map(drop),
+            Transition::Revoke => Ok(self.end_approval(&request, reason).await.map(drop)?),
             Transition::Approve | Transition::Reject | Transition::Delete | Transition::Expire | Transition::Keep => {
                 Ok(())
             }
@@ -265,8 +309,7 @@ impl Tx {
             .limit(limit);
         for row in requests.all(&self.db).await? {
             let request = DisclosureRequest::try_from(row)?;
-            self.set_status(&request, RequestStatus::Expired, Action::Update)
-                .await?;
+            self.expire(&request).await?;
             sweep.requests += 1;
         }
         let ended = disclosure_grants::Entity::find()
@@ -279,6 +322,7 @@ impl Tx {
             row.ended_at = Set(Some(before.state().end().micros()));
             let after = DisclosureGrant::try_from(row.update(&self.db).await?)?;
             self.record_grant(Action::Update, None, Some(&after));
+            self.add_grant_end_event(after.org, after.request, after.id).await?;
             sweep.grants += 1;
         }
         let spent = disclosure_grants::Entity::find()
@@ -360,12 +404,9 @@ impl Tx {
         for row in rows {
             let request = DisclosureRequest::try_from(row)?;
             if request.status == RequestStatus::Pending {
-                self.set_status(&request, RequestStatus::Expired, Action::Update)
-                    .await?;
+                self.expire(&request).await?;
             } else {
-                self.end_grant(request.id, Some(reason)).await?;
-                self.set_status(&request, RequestStatus::Revoked, Action::Revoke)
-                    .await?;
+                self.end_approval(&request, Some(reason)).await?;
             }
         }
         Ok(())
@@ -402,21 +443,35 @@ impl Tx {
         &mut self,
         request: &DisclosureRequest,
         reason: Option<&str>,
-    ) -> Result<DisclosureRequest, DisclosureError> {
-        self.end_grant(request.id, reason).await?;
-        Ok(self.set_status(request, RequestStatus::Revoked, Action::Revoke).await?)
+    ) -> Result<DisclosureRequest, StoreError> {
+        let grant = self.end_grant(request.id, reason).await?;
+        let revoked = self.set_status(request, RequestStatus::Revoked, Action::Revoke).await?;
+        self.add_request_event(WebhookEventType::Revoked, &revoked, grant)
+            .await?;
+        Ok(revoked)
     }
 
-    /// Revokes the grant of a request, if it is active.
-    async fn end_grant(&mut self, request: DisclosureRequestId, reason: Option<&str>) -> Result<(), StoreError> {
+    /// Stores that a request ended without a decision.
+    async fn expire(&mut self, request: &DisclosureRequest) -> Result<(), StoreError> {
+        let expired = self.set_status(request, RequestStatus::Expired, Action::Update).await?;
+        self.add_request_event(WebhookEventType::RequestExpired, &expired, None)
+            .await
+    }
+
+    /// Revokes the grant of a request, if it is active. Returns the grant, active or not.
+    async fn end_grant(
+        &mut self,
+        request: DisclosureRequestId,
+        reason: Option<&str>,
+    ) -> Result<Option<DisclosureGrantId>, StoreError> {
         let row = disclosure_grants::Entity::find()
             .filter(disclosure_grants::Column::RequestId.eq(request.0))
             .one(&self.db)
             .await?;
-        let Some(row) = row else { return Ok(()) };
+        let Some(row) = row else { return Ok(None) };
         let before = DisclosureGrant::try_from(row.clone())?;
         if before.status_at(self.now) != GrantStatus::Active {
-            return Ok(());
+            return Ok(Some(before.id));
         }
         let mut row = row.into_active_model();
         row.revoked_at = Set(Some(self.now.micros()));
@@ -424,7 +479,7 @@ impl Tx {
         row.ended_at = Set(Some(self.now.micros()));
         let after = DisclosureGrant::try_from(row.update(&self.db).await?)?;
         self.record_grant(Action::Revoke, Some(&before), Some(&after));
-        Ok(())
+        Ok(Some(after.id))
     }
 
     /// Stores a status that is no decision of the owner.
@@ -543,77 +598,4 @@ fn check_reason(reason: Option<&str>) -> Result<(), DisclosureError> {
         return Err(DisclosureError::ReasonLength);
     }
     Ok(())
-}
-
-/// A grant in an audit entry.
-struct GrantChange<'a> {
-    grant: &'a DisclosureGrant,
-    /// The status at the time of the entry.
-    status: GrantStatus,
-    /// Whether its secret was encrypted anew.
-    is_renewed: bool,
-}
-
-impl Auditable for DisclosureRequest {
-    const RESOURCE: ResourceType = ResourceType::DisclosureRequest;
-    fn resource_id(&self) -> String {
-        self.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
-    fn image(&self) -> Value {
-        json!({
-            "requester_user_id": self.requester,
-            "requester_did": self.requester_did,
-            "target_user_id": self.target,
-            "scope": scope_image(&self.scope),
-            "reason": self.reason,
-            "legal_basis": self.legal_basis,
-            "status": self.status.as_str(),
-            "expires_at": self.expires_at,
-            "decided_by_user_id": self.decided_by,
-            "decision_reason": self.decision_reason,
-        })
-    }
-}
-
-impl Auditable for GrantChange<'_> {
-    const RESOURCE: ResourceType = ResourceType::DisclosureGrant;
-    fn resource_id(&self) -> String {
-        self.grant.id.to_string()
-    }
-    fn resource_name(&self) -> String {
-        String::new()
-    }
-    fn image(&self) -> Value {
-        let secret = if self.is_renewed {
-            json!({ "changed": true, "set": self.grant.has_secret })
-        } else {
-            json!({ "set": self.grant.has_secret })
-        };
-        json!({
-            "request_id": self.grant.request,
-            "owner_user_id": self.grant.owner,
-            "grantee_did": self.grant.grantee,
-            "scope": scope_image(&self.grant.scope),
-            "include_future_addresses": self.grant.include_future_addresses,
-            "status": self.status.as_str(),
-            "expires_at": self.grant.expires_at,
-            "revoked_at": self.grant.revoked_at,
-            "revoked_reason": self.grant.revoked_reason,
-            "secret": secret,
-        })
-    }
-}
-
-/// An address in a scope may be one that only the owner named: readers of the audit log get its number, not the
-/// addresses.
-fn scope_image(scope: &DisclosureScope) -> Value {
-    json!({
-        "methods": scope.methods,
-        "address_count": scope.addresses.as_ref().map(Vec::len),
-        "date_range": scope.dates.map(|(start, end)| json!({ "start": start, "end": end })),
-        "disclosure_level": level_text(scope.level),
-    })
 }

@@ -8,6 +8,7 @@ mod audit;
 mod contracts;
 mod declines;
 mod disclosure;
+mod disclosure_audit;
 mod disclosure_error;
 mod groups;
 mod links;
@@ -19,6 +20,7 @@ mod tenants;
 mod tokens;
 mod urls;
 mod users;
+mod webhooks;
 
 pub use disclosure::GrantTerms;
 pub use disclosure_error::DisclosureError;
@@ -31,8 +33,8 @@ use crate::{
     snapshot,
     store::Inner,
 };
-use gw_types::{Epoch, Timestamp};
-use std::{sync::Arc, time::Duration};
+use gw_types::{Epoch, OrgId, Timestamp};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -52,6 +54,8 @@ pub struct Tx {
     pub(crate) now: Timestamp,
     head: Epoch,
     entries: Vec<audit_outbox::Model>,
+    /// Number of webhook events that were dropped to make room for newer ones, by organization.
+    dropped_events: BTreeMap<OrgId, u64>,
 }
 
 /// The raised epoch and its stamp, the epoch before, and whether the entries were read back as written.
@@ -92,6 +96,7 @@ impl Tx {
             now,
             head,
             entries: Vec::new(),
+            dropped_events: BTreeMap::new(),
         })
     }
 
@@ -112,7 +117,8 @@ impl Tx {
     ///
     /// # Errors
     /// [`StoreError::Unconfirmed`]: the change may be committed. Any other error means that nothing was changed.
-    pub async fn commit(self) -> Result<Epoch, StoreError> {
+    pub async fn commit(mut self) -> Result<Epoch, StoreError> {
+        let dropped_events = std::mem::take(&mut self.dropped_events);
         let commits = self.store.commits.clone();
         let work = async move {
             let store = Arc::clone(&self.store);
@@ -121,6 +127,7 @@ impl Tx {
                 .await
                 .inspect_err(|error| store.note_refusal(error))?;
             store.pools.writer.liveness.note_taken();
+            webhooks::report_dropped(&dropped_events);
             let (raised, head, standing) = kept;
             if let (Some((epoch, stamp)), Some(feed)) = (raised, store.feed())
                 && !(feed.catch_up_to(epoch).await && feed.has_applied(&store, epoch, stamp).await)

@@ -79,6 +79,8 @@ impl Tx {
         }
         self.note_tenants_without_org(id).await?;
         self.end_urls_of_org(id).await?;
+        // Before the disclosures end: nobody is left to be told.
+        self.remove_webhook(id).await?;
         self.end_disclosures_of_org(id).await?;
         let contracts = contracts::Entity::find()
             .filter(contracts::Column::OrgId.eq(id.0))

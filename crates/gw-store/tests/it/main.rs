@@ -48,4 +48,6 @@ mod tenants;
 #[cfg(test)]
 mod tokens;
 #[cfg(test)]
+mod webhooks;
+#[cfg(test)]
 mod world;

@@ -41,10 +41,8 @@ pub(crate) async fn grant_disclosure(
         ..DisclosureApproval::default()
     };
     let mut tx = user.begin::<OwnerError>(&state).await?;
-    let request = tx.create_disclosure_request(new).await?;
-    let limits = state.settings.limits;
     let granted = tx
-        .approve_disclosure(request.id, user.id(), &approval, limits, &state.key_cipher)
+        .grant_disclosure(new, &approval, state.settings.limits, &state.key_cipher)
         .await?;
     tx.commit().await?;
     user.origin.set_org(org);

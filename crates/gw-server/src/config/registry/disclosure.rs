@@ -1,10 +1,11 @@
 //! Disclosure: what users show to grantees.
 
-use super::{DAY, HOUR};
+use super::{DAY, HOUR, NARROW};
 use crate::config::{
     kind::{self, number, span},
     variable::{Kind, Section::Policy, Variable},
 };
+use ipnet::IpNet;
 use std::time::Duration;
 
 registry! {
@@ -27,4 +28,7 @@ registry! {
     DISCLOSURE_SECRET_RETENTION: Duration =
         Variable::new(Policy, kind!(Duration, "a span from 1h to 8760h", |t| span(t, HOUR, 365 * DAY)))
             .default("720h");
+    /// Networks that the webhooks of organizations may be in, apart from public addresses. Private, link-local and
+    /// other special addresses are refused otherwise; loopback addresses only in production.
+    WEBHOOK_ALLOWED_NETWORKS: Vec<IpNet> = Variable::new(Policy, &kind::NETWORKS).rule(NARROW);
 }

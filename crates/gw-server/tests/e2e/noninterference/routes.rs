@@ -249,6 +249,10 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
             .map(|slug| json!({"name": "N", "slug": slug}))
             .into(),
         ("PUT", "/admin/orgs/{org_id}") => vec![json!({"name": "Renamed"}), json!({"slug": "meridian"})],
+        ("PUT", "/admin/orgs/{org_id}/webhook") => vec![
+            json!({"url": "https://bank.example/hook"}),
+            json!({"url": "https://bank.example/hook", "rotate_secret": true}),
+        ],
         ("POST", "/admin/orgs/{org_id}/contracts") => {
             let at = |address: Value| json!({"address": address, "name": "mine"});
             let proof = |hash: &str| json!({"address": "<maybe>", "name": "mine", "deployment_tx_hash": hash});
