@@ -61,3 +61,35 @@ fn contradicts(row: &AnchorRow, anchor: &Anchor, now: Timestamp, admin_span: Opt
         && admin_span.is_some_and(|span| span.pruned < created_at && created_at.plus(SLACK) < span.sealed);
     created_at < anchor.head.time || created_at > now.plus(SLACK) || is_absent
 }
+
+/// The time span that all administrative chains cover; `None` if there is no such chain or an anchor is not valid.
+pub(super) async fn admin_span(
+    audit: &AuditStore,
+    states: &[ChainState],
+    known: &Known,
+    cluster: &str,
+) -> Result<Option<AdminSpan>, StoreError> {
+    let mut span: Option<AdminSpan> = None;
+    for state in states.iter().filter(|state| state.chain.stream == Stream::Admin) {
+        let (chain, Some(head)) = (state.chain, state.head) else {
+            continue;
+        };
+        let pruned = match audit.anchor(chain).await? {
+            Some(row) => match Anchor::open(&row.bytes, &row.note, chain, cluster, &known.keys) {
+                Ok(anchor) => anchor.head.time,
+                // `anchors::compare` reports the anchor. Without it, the pruned time is unknown.
+                Err(_) => return Ok(None),
+            },
+            None => Timestamp::from_micros(i64::MIN),
+        };
+        let before = span.unwrap_or(AdminSpan {
+            pruned,
+            sealed: head.time,
+        });
+        span = Some(AdminSpan {
+            pruned: before.pruned.max(pruned),
+            sealed: before.sealed.min(head.time),
+        });
+    }
+    Ok(span)
+}

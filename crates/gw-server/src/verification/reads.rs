@@ -112,3 +112,8 @@ pub(super) fn read_failed(table: &'static str, id: Option<i64>) -> Finding {
     };
     Finding::at(kind, table, id)
 }
+
+/// Returns the value of a read; keeps the finding of a failed one.
+pub(super) fn value<T>(findings: &mut Vec<Finding>, read: Result<T, Finding>) -> Option<T> {
+    read.map_err(|finding| findings.push(finding)).ok()
+}

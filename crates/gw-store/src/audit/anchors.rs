@@ -1,8 +1,9 @@
 //! Stored anchors: one describes the entries that were pruned from the start of a chain (spec/70 rules 23 and 24).
 
 use super::{
+    chain_rows::{chain_row, signed, unsigned},
     readable::{MOST_ROWS, readable_rows},
-    store::{AuditStore, chain_row, signed, unsigned},
+    store::AuditStore,
 };
 use crate::{
     StoreError,

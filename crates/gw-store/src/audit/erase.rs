@@ -5,10 +5,11 @@
 //! verification reports a missing opening that no record covers.
 
 use super::{
+    chain_rows::{chain_of, unsigned},
     columns::Columns,
     prune::places_hold,
     readable::{CHUNK_BYTES, count_within, readable_rows, row_sizes},
-    store::{AuditStore, chain_of, unsigned},
+    store::AuditStore,
 };
 use crate::{
     StoreError, dialect,

@@ -4,10 +4,10 @@
 use super::{
     AuditStore,
     anchors::newest_anchor,
+    chain_rows::chain_row,
     outbox::readable,
     readable::{CHUNK_BYTES, count_within, readable_rows, row_sizes},
     sealed_outbox::admin_entry,
-    store::chain_row,
 };
 use crate::{
     IndexCheck, Store, StoreError,

@@ -4,6 +4,8 @@
 //! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) reads the waiting entries.
 
 mod anchors;
+mod chain_rows;
+mod checkpoints;
 mod columns;
 mod cursor;
 mod disclosure_events;
@@ -18,6 +20,8 @@ pub(crate) mod outbox_key;
 mod prune;
 mod readable;
 mod sealed_outbox;
+mod sealed_rows;
+mod sealing;
 mod starts;
 mod store;
 mod verification;
@@ -37,6 +41,8 @@ pub use outbox_key::OutboxKey;
 pub use prune::{MIN_AGE, PruneBatch, Pruned, Remaining, StopReason};
 pub use readable::MalformedChain;
 pub use sealed_outbox::{NewestMutation, SealedAdminEntry};
-pub use store::{AuditStore, Claim, SealedRow, ToSeal};
+pub use sealed_rows::SealedRow;
+pub use sealing::{Claim, ToSeal};
+pub use store::AuditStore;
 pub use verification::{ChainState, SignedNote, SignedNotes};
 pub use watch::TamperedRead;

@@ -6,10 +6,11 @@
 
 use super::{
     anchors::{HASH, TILE, newest_anchor},
+    chain_rows::{chain_of, chain_row, column_value, intact, signed, unsigned},
     columns::Columns,
     logged_holds::hold_id,
     readable::{CHUNK_BYTES, count_within, row_sizes},
-    store::{AuditStore, chain_of, chain_row, column_value, intact, signed, unsigned},
+    store::AuditStore,
 };
 use crate::{
     StoreError, dialect,

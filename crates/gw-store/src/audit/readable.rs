@@ -1,7 +1,10 @@
 //! Reads that skip malformed rows. Otherwise a writer of the database could stop verification with one row.
 //! Verification reports the skipped rows.
 
-use super::store::{AuditStore, MOST_CHAINS, all_chains, chain_of, chain_row, head_of};
+use super::{
+    chain_rows::{MOST_CHAINS, all_chains, chain_of, chain_row, head_of},
+    store::AuditStore,
+};
 use crate::{
     StoreError,
     entity::{
@@ -181,6 +184,20 @@ fn probe<E: EntityTrait>() -> (&'static str, String) {
 }
 
 impl AuditStore {
+    /// Logs each malformed row of a table once.
+    pub(super) fn report_malformed_rows(&self, table: &'static str, rows: &[i64]) {
+        for row in rows {
+            if self.watch.is_first_report_of(&format!("{table}.{row}")) {
+                tracing::error!(
+                    table,
+                    row,
+                    "a row of the audit database is malformed and left out: the likely cause is manual SQL; run \
+                     `ledger-gateway audit verify`; remove the row if it was inserted, or restore it from a backup"
+                );
+            }
+        }
+    }
+
     /// Returns the tables that cannot be read now, each with the reason: the table or a column is missing, it is
     /// locked, or the role may not read it. Values are not read.
     ///

@@ -1,6 +1,6 @@
 //! Reads what the audit store contains of a policy store's outbox.
 
-use super::{AuditStore, SealedRow, readable::readable_rows, store::chain_row};
+use super::{AuditStore, SealedRow, chain_rows::chain_row, readable::readable_rows};
 use crate::{StoreError, entity::entries};
 use gw_audit::{AdminEntry, ChainId, Content, Kind, OutboxFault, Record, StoreId, StoredEntry};
 use gw_types::Timestamp;

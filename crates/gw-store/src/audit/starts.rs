@@ -1,7 +1,7 @@
 //! The starts of each journal (HD24). The same numbers and ids are in the journal's directory. A directory that does
 //! not know the newest start of its shard is a copy, or was put back to an older state.
 
-use super::store::{AuditStore, signed};
+use super::{chain_rows::signed, store::AuditStore};
 use crate::{StoreError, entity::journal_starts};
 use gw_audit::{JournalStart, ShardId};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, sea_query::OnConflict};

@@ -1,8 +1,10 @@
 //! Queries of the audit store for verification besides the rows, and writes for re-anchoring (spec/70 rules 19 to 22).
 
 use super::{
+    chain_rows::{chain_of, chain_row, column_value, head_of, intact, raised, signed, unsigned},
     readable::{CHUNK_BYTES, MOST_BYTES, MOST_ROWS, count_within, readable_rows, row_sizes},
-    store::{AuditStore, Claim, chain_of, chain_row, column_value, head_of, intact, raised, signed, unsigned},
+    sealing::Claim,
+    store::AuditStore,
 };
 use crate::{
     StoreError, dialect,

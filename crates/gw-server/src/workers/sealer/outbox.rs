@@ -4,23 +4,26 @@
 //! `gw_audit::outbox` decides what happens to a row. Rows stay in the policy store for a day after they were sealed. If
 //! an older audit store is restored, they are sealed again with identical bytes.
 
+mod comparison;
+mod reports;
+
 use super::{
     alarm::Alarm,
     chain::{SealedChain, Signer},
     frontiers::Frontiers,
     health::{OutOfStep, StallReason},
-    rows::{RowKey, is_accounted_for, issued_ids, key_of, sealed_by_row, state_of},
+    rows::{issued_ids, sealed_by_row, state_of},
 };
 use crate::{serve::outbox_mark::OutboxMarkFile, trust::AuditTrust};
 use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, EncodedRecord, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
-    outbox::{FOREIGN_ALARM, IDS_ALARM, REWOUND_ALARM, ROW_ALARM, RowState, absent_ids, fault},
+    outbox::{REWOUND_ALARM, RowState, absent_ids, fault},
     verify::{Finding, FindingKind},
 };
 use gw_store::{
-    OutboxWitness as _, Store, StoreError,
-    audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, ToSeal},
+    OutboxWitness as _, Store,
+    audit::{AuditStore, OutboxEntry, OutboxMark, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
 use std::{
@@ -48,8 +51,6 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(600);
 const MAX_WAIT: Seconds = Seconds(30);
 /// Time between two comparisons of the chain's head while no row waits.
 const COMPARE_INTERVAL: Duration = Duration::from_secs(5);
-/// Rows or entries per query when the two stores are compared.
-const PAGE: u64 = 5000;
 
 /// The outbox and the chain of its entries.
 #[derive(Debug)]
@@ -150,22 +151,6 @@ impl Outbox {
         Ok(full)
     }
 
-    /// Reports once that the row of `policy_store` is missing: no mutation is accepted, and no row can be sealed.
-    async fn check_identity_row(&mut self) -> anyhow::Result<()> {
-        let result = self.store.outbox_mark().await;
-        let is_missing = matches!(result, Err(StoreError::PolicyStoreRow));
-        if is_missing && !self.is_identity_missing {
-            self.trust.alarm.raise_outbox(format!("{IDS_ALARM}missing"), None);
-            tracing::error!(
-                "the row of table `policy_store` is missing, and every change is answered 503: the likely cause is \
-                 manual SQL; restore the policy database from a backup, or insert the row again with its former \
-                 `store_id`, which the newest entries of the administrative chain have, and with `last_outbox_id` 0"
-            );
-        }
-        self.is_identity_missing = is_missing;
-        result.map(drop).map_err(Into::into)
-    }
-
     /// Keeps the newest signed note of the chain in the policy store. It reveals a restored older audit store even if
     /// the journal's directory is lost (RL6).
     async fn keep_signed_head(&mut self, frontiers: &Frontiers) -> anyhow::Result<()> {
@@ -181,6 +166,7 @@ impl Outbox {
         Ok(())
     }
 
+    /// Seals at most `limit` rows, with entries for the ids that are missing. Returns whether more rows may wait.
     async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, limit: usize) -> anyhow::Result<bool> {
         let Some(claim) = self.sealed.claim(audit, frontiers).await? else {
             return self.check_waiting_time().await.map(|()| false);
@@ -337,226 +323,6 @@ impl Outbox {
             batch.push(ToSeal { entry });
         }
         Ok(batch)
-    }
-
-    /// Compares the unsigned entries with the rows of the outbox. An entry without a matching row is not signed,
-    /// because the administrative chain must contain only entries that a mutation wrote (RL2, RL9).
-    async fn reject_foreign_entries(
-        &mut self,
-        audit: &AuditStore,
-        mark: OutboxMark,
-        frontiers: &Frontiers,
-        size: u64,
-    ) -> anyhow::Result<()> {
-        let signed = frontiers.signed_size(audit, ADMIN_CHAIN).await?;
-        let confirmed = self.confirmed.map_or(0, |head| head.size);
-        // Entry 0 is the genesis, which has no row.
-        let mut next = signed.max(confirmed).max(1);
-        let mut rows: HashMap<RowKey, OutboxEntry> = HashMap::new();
-        let former = self.mark_file.former();
-        if next < size {
-            // Read the waiting rows before the sealed ones: another instance that is about to end may mark a row as
-            // sealed in between.
-            rows.extend(
-                self.store
-                    .outbox(i64::MIN, PAGE)
-                    .await?
-                    .into_iter()
-                    .map(|row| (key_of(&row), row)),
-            );
-            let mut after = 0;
-            loop {
-                let page = self.store.kept_outbox(after, PAGE).await?;
-                let Some(last) = page.last().map(|row| row.id) else {
-                    break;
-                };
-                rows.extend(page.into_iter().map(|row| (key_of(&row), row)));
-                after = last;
-            }
-        }
-        while next < size {
-            let page = audit.rows(ADMIN_CHAIN, next, PAGE.min(size - next)).await?;
-            let Some(last) = page.last().map(|row| row.seq) else {
-                break;
-            };
-            for row in page {
-                if !is_accounted_for(&row, mark, &former, &rows) && self.rejected.insert(row.seq) {
-                    let reason = format!("{FOREIGN_ALARM}{}", row.seq);
-                    self.trust.alarm.raise_outbox(reason, Some(1));
-                    tracing::error!(
-                        entry = row.seq,
-                        "the administrative chain has an entry without a matching row of `audit_outbox`, so the chain \
-                         is not signed: the likely cause is manual SQL in the audit database, or sealed rows that were \
-                         deleted from `audit_outbox`; investigate, then run `ledger-gateway audit re-anchor`"
-                    );
-                    let finding = Finding {
-                        stored: Some(row.hash),
-                        ..Finding::new(FindingKind::OutboxFault, Some(row.seq))
-                    };
-                    self.sealed.stop_signing(frontiers, finding);
-                }
-            }
-            next = last.saturating_add(1);
-        }
-        Ok(())
-    }
-
-    /// Compares the sealed rows with their entries in the audit store. Reopens rows whose entry is lost, or differs
-    /// from the row, so that they are sealed again.
-    async fn reopen_lost(&self, audit: &AuditStore, frontiers: &Frontiers) -> anyhow::Result<()> {
-        let size = audit.head(ADMIN_CHAIN).await?.map_or(0, |head| head.size);
-        let mut after = 0;
-        loop {
-            let kept = self.store.kept_outbox(after, PAGE).await?;
-            let Some(last) = kept.last().map(|row| row.id) else {
-                return Ok(());
-            };
-            let sealed = sealed_by_row(audit, &kept, size).await?;
-            let (mut absent, mut reopened) = (HashMap::<_, Vec<_>>::new(), Vec::new());
-            for row in &kept {
-                match state_of(row, &sealed) {
-                    RowState::Sealed => {}
-                    RowState::New => {
-                        absent
-                            .entry(row.entry.store_id)
-                            .or_default()
-                            .push((row.id, row.created_at));
-                    }
-                    RowState::IdReused => reopened.push(row.id),
-                }
-            }
-            for id in &reopened {
-                self.report_rewritten(*id);
-            }
-            // An entry whose id column was changed is not lost.
-            let mut lost = Vec::new();
-            for (store, absent) in absent {
-                let Some(store) = store else { continue };
-                lost.extend(audit.missing_ids(ADMIN_CHAIN, store, &absent).await?);
-            }
-            // A pruned entry is not lost either. Read the pruned time last, because a prune may run at this moment. An
-            // entry is never older than its row.
-            let pruned = frontiers.pruned_until(audit, ADMIN_CHAIN).await?;
-            let created: HashMap<i64, Timestamp> = kept.iter().map(|row| (row.id, row.created_at)).collect();
-            lost.retain(|id| {
-                created
-                    .get(id)
-                    .is_none_or(|created_at| pruned.is_none_or(|pruned| *created_at > pruned))
-            });
-            lost.sort_unstable();
-            if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
-                tracing::error!(
-                    rows = lost.len(),
-                    first,
-                    last = end,
-                    "the audit store lost entries of mutations; they are sealed again from the policy store"
-                );
-            }
-            reopened.extend(lost);
-            self.store.reopen_outbox(&reopened).await?;
-            after = last;
-        }
-    }
-
-    fn report_rewritten(&self, id: i64) {
-        let reason = format!("entry_rewritten:{id}");
-        self.trust.alarm.raise_outbox(reason, Some(1));
-        tracing::error!(
-            id,
-            "an entry in the audit database differs from its row of `audit_outbox`: the likely cause is manual SQL in \
-             the audit database; the row is sealed again, marked with this fault; run `ledger-gateway audit verify`"
-        );
-    }
-
-    /// Reports the faults that the writer of the outbox detected in rows of the policy database.
-    fn report_row_alarms(&self) {
-        for alarm in self.store.take_outbox_alarms() {
-            let reason = match alarm {
-                OutboxAlarm::Altered(id) => format!("{ROW_ALARM}altered:{id}"),
-                OutboxAlarm::Lost(id) => format!("{ROW_ALARM}lost:{id}"),
-                OutboxAlarm::Undone(id) => format!("{ROW_ALARM}undone:{id}"),
-                OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
-                OutboxAlarm::Unrecorded(table) => format!("policy_change:unrecorded:{table}"),
-            };
-            self.trust.alarm.raise_outbox(reason, None);
-        }
-    }
-
-    /// Reports a policy store with another identity than before: another database was put in its place, or its identity
-    /// was changed to prevent the comparison with sealed entries (RL3).
-    async fn report_identity_change(&self, audit: &AuditStore) -> anyhow::Result<()> {
-        let store = self.store.outbox_mark().await?.store;
-        // If the mark file is blank, take the former identity from the newest entry of the chain.
-        if self.mark_file.is_blank()
-            && let Some(newest) = audit.newest_mutation(ADMIN_CHAIN, None).await?
-            && let Some(former) = newest.store.filter(|former| *former != store)
-        {
-            self.mark_file.remember_former(OutboxMark {
-                store: former,
-                last_id: newest.id.unwrap_or(0),
-            });
-        }
-        self.mark_file.adopt(store);
-        for OutboxMark { store: former, last_id } in self.mark_file.unreported() {
-            let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
-            self.trust.alarm.raise_outbox(reason, None);
-            tracing::error!(
-                store = %store.0,
-                former.store = %former.0,
-                former.last_id = last_id,
-                "the policy database has another identity than before: the likely cause is another database in its \
-                 place, or manual SQL on `policy_store`; unsealed changes of the former database are reported next; if \
-                 you replaced the database, accept it with `ledger-gateway audit re-anchor` of this instance's \
-                 security chain"
-            );
-            self.mark_file.mark_reported(former);
-        }
-        Ok(())
-    }
-
-    /// Reports ids whose rows are neither waiting nor sealed. Each range gets an entry in the chain, so that
-    /// verification reports it even after a restart, until the chain is re-anchored.
-    async fn find_gaps(
-        &mut self,
-        audit: &AuditStore,
-        store: StoreId,
-        absent: &[RangeInclusive<i64>],
-    ) -> anyhow::Result<Vec<OutboxEntry>> {
-        let mut gaps = Vec::new();
-        for ids in absent {
-            let counted = self.absent.get(&(store, ids.clone())).copied();
-            let count = u64::try_from(ids.end().saturating_sub(*ids.start()).saturating_add(1)).unwrap_or(0);
-            let missing = match counted {
-                Some(missing) => missing,
-                None => count.saturating_sub(audit.count_sealed_ids(store, ids).await?),
-            };
-            self.absent.insert((store, ids.clone()), missing);
-            if missing > 0 {
-                gaps.push(OutboxEntry::gap(store, ids, missing));
-            }
-            if missing > 0 && counted.is_none() {
-                let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
-                self.trust.alarm.raise_outbox(reason, Some(missing));
-                tracing::error!(
-                    from = ids.start(),
-                    until = ids.end(),
-                    missing,
-                    store = %store.0,
-                    "audit outbox rows were deleted before they were sealed, so their changes have no audit entry: the \
-                     likely cause is manual SQL in the policy database; find who wrote to it, and run `ledger-gateway \
-                     audit verify`"
-                );
-            }
-        }
-        Ok(gaps)
-    }
-
-    fn report_fault(&self, id: i64, fault: OutboxFault) {
-        let reason = format!("outbox_fault:{fault}:{id}");
-        self.trust.alarm.raise_outbox(reason, None);
-        tracing::error!(id, %fault, "a row of `audit_outbox` is not what a change wrote: it is sealed, marked with \
-                                     this fault; the likely cause is manual SQL in the policy database: find who wrote \
-                                     to it");
     }
 
     /// Seals the genesis of the chain.

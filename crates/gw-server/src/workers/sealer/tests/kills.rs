@@ -1,6 +1,9 @@
 //! The sealer is dropped at each of its await points, as if the process were killed there.
 
-use super::*;
+use super::World;
+use crate::workers::sealer::worker::ChainWorker;
+use futures_util::future::join_all;
+use gw_audit::{Content, Record, SecurityEvent, SecurityKind, StoredEntry, Stream};
 use std::{
     future::{Future, poll_fn},
     pin::pin,

@@ -1,7 +1,7 @@
 //! RL4: a database that does not keep signatures, or that has entries that its writer did not write, is reported.
 
-use super::{StallReason, World};
-use crate::workers::{ADMIN_CHAIN, sealer::worker::ChainWorker};
+use super::World;
+use crate::workers::sealer::{ADMIN_CHAIN, health::StallReason, worker::ChainWorker};
 use futures_util::future::join_all;
 use gw_audit::Stream;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! An attacker who can write only to the policy database can neither hide nor forge a mutation (RL3, RL9).
 
 use super::{SEED, TAMPERED, World, clock, mutate, sign};
-use crate::{serve::outbox_mark::OutboxMarkFile, system::SystemEntropy};
+use crate::{serve::outbox_mark::OutboxMarkFile, system::SystemEntropy, workers::ADMIN_CHAIN};
 use gw_audit::{CheckpointKey, OutboxFault, SecurityKind};
 use gw_store::{
     Actor, OutboxGuard, OutboxWitness, Store, StoreConfig,
@@ -12,6 +12,11 @@ use gw_types::{Entropy, Seconds, testing::ManualClock};
 use std::sync::Arc;
 
 on_both_engines! {
+    rl9_rows_changed_while_no_sealer_ran_are_sealed_with_a_fault,
+    rl9_rows_deleted_while_no_sealer_ran_are_reported,
+    rl9_a_gap_stays_in_the_chain_and_is_reported_once,
+    rl9_a_row_exchanged_after_its_commit_is_sealed_with_a_fault,
+    rl9_an_id_that_was_never_issued_makes_no_gap,
     rl9_an_exchanged_identity_does_not_hide_deleted_rows,
     rl9_genuine_rows_of_an_exchanged_identity_are_sealed_without_a_fault,
     rl3_an_empty_policy_store_with_an_existing_log_is_reported,
@@ -48,6 +53,137 @@ async fn restarted(mut world: World, seed: &[u8; 32]) -> World {
     world.store = Store::open(config).await.unwrap();
     world.mark = mark;
     world
+}
+
+async fn rl9_rows_changed_while_no_sealer_ran_are_sealed_with_a_fault(world: World) {
+    world.mutate("one").await;
+    world.mutate("two").await;
+    world
+        .in_policy(&[
+            "UPDATE audit_outbox SET actor_external_id = 'did:test:somebody else' WHERE id = 1",
+            "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
+             VALUES (3, 'delete', 'did:test:nobody', 1, 'user')",
+            "UPDATE policy_store SET last_outbox_id = 3",
+        ])
+        .await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    let bad = Some(OutboxFault::Unauthenticated);
+    assert_eq!(world.listed().await, [(1, bad), (2, None), (3, bad)]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(
+        findings,
+        ["outbox_fault:unauthenticated:1", "outbox_fault:unauthenticated:3"]
+    );
+}
+
+async fn rl9_rows_deleted_while_no_sealer_ran_are_reported(world: World) {
+    for slug in ["one", "two", "three", "four"] {
+        world.mutate(slug).await;
+    }
+    // The attacker deletes the last row and lowers the database's mark, but cannot change the mark in the journal's
+    // directory.
+    world
+        .in_policy(&[
+            "DELETE FROM audit_outbox WHERE id IN (2, 4)",
+            "UPDATE policy_store SET last_outbox_id = 3",
+        ])
+        .await;
+    let trust = world.trust();
+    let mut sealer = world.sealer_with(Arc::clone(&trust));
+    assert!(!trust.alarm.is_raised());
+    world.seal(&mut sealer).await;
+    assert!(trust.alarm.is_raised(), "readiness shows it at once");
+    let missing = Some(OutboxFault::Missing);
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, missing), (3, None), (4, missing)],
+        "the chain records the gaps"
+    );
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert!(findings.contains(&"outbox_gap:2..3".to_owned()), "{findings:?}");
+    assert!(findings.contains(&"outbox_gap:4..5".to_owned()), "{findings:?}");
+}
+
+/// Verification reports the entry of a gap as a finding (`gw_audit::verify`), so the gap is reported after a restart
+/// too.
+async fn rl9_a_gap_stays_in_the_chain_and_is_reported_once(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    world.mutate("hidden").await;
+    world
+        .in_policy(&[
+            "DELETE FROM audit_outbox WHERE id = 2",
+            "UPDATE policy_store SET last_outbox_id = 1",
+        ])
+        .await;
+    world.seal(&mut sealer).await;
+    let missing = Some(OutboxFault::Missing);
+    assert_eq!(world.listed().await, [(1, None), (2, missing)]);
+    let mut sealer = world.sealer();
+    world.mutate("next").await;
+    world.seal(&mut sealer).await;
+    sign(&mut sealer).await;
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, missing), (3, None)],
+        "no id is issued twice"
+    );
+    let admin = ADMIN_CHAIN;
+    let signed = world.audit.last_checkpoint(admin).await.unwrap().expect("signed");
+    assert_eq!(signed.lines().nth(1), Some("4"), "the gap does not prevent signing");
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    let gaps: Vec<_> = findings
+        .iter()
+        .filter(|reason| reason.starts_with("outbox_gap"))
+        .collect();
+    assert_eq!(gaps, ["outbox_gap:2..3"], "{findings:?}");
+}
+
+/// The attacker replaces a row by a genuine row of a rolled-back mutation with the same id, whose authentication code
+/// is valid.
+async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_a_fault(world: World) {
+    mutate(&world.another_store().await, "rolled-back").await;
+    world
+        .in_policy(&[
+            "CREATE TABLE captured AS SELECT * FROM audit_outbox",
+            "DELETE FROM audit_outbox",
+            "DELETE FROM organizations WHERE slug = 'rolled-back'",
+            "UPDATE policy_store SET last_outbox_id = 0",
+        ])
+        .await;
+    world.mutate("hidden").await;
+    world
+        .in_policy(&[
+            "DELETE FROM audit_outbox",
+            "INSERT INTO audit_outbox SELECT * FROM captured",
+        ])
+        .await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, Some(OutboxFault::Replaced))]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, ["outbox_row:lost:1", "outbox_fault:replaced:1"]);
+}
+
+async fn rl9_an_id_that_was_never_issued_makes_no_gap(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    let forged = "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
+                  VALUES (9223372036854775807, 'delete', 'did:test:nobody', 1, 'user')";
+    world.in_policy(&[forged]).await;
+    world.seal(&mut sealer).await;
+    // Neither the running sealer nor the next one uses it as the highest id.
+    for slug in ["two", "three"] {
+        world.mutate(slug).await;
+        sealer = world.sealer();
+        world.seal(&mut sealer).await;
+    }
+    let bad = Some(OutboxFault::Unauthenticated);
+    assert_eq!(world.listed().await, [(1, None), (i64::MAX, bad), (2, None), (3, None)]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, [format!("outbox_fault:unauthenticated:{}", i64::MAX)]);
 }
 
 async fn rl9_an_exchanged_identity_does_not_hide_deleted_rows(world: World) {
@@ -227,7 +363,7 @@ async fn rl13_pruned_entries_are_neither_lost_nor_missing(world: World) {
         keys: &[key.public()],
         key: &key,
     };
-    let pruned = audit.prune(super::super::ADMIN_CHAIN, &batch).await.unwrap();
+    let pruned = audit.prune(ADMIN_CHAIN, &batch).await.unwrap();
     assert_eq!(
         pruned.count, 3,
         "the newest entry is kept, because it has the highest sealed id"
