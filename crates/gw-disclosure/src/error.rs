@@ -361,6 +361,7 @@ mod tests {
                 400,
                 "you have the maximum of 50 active grants to the requester",
             ),
+            (DisclosureError::GrantExpired, 400, "grant has expired"),
             (TransitionError::Forbidden.into(), 403, TARGET_DENIED),
             (TransitionError::NotPending.into(), 400, "request is not pending"),
             (TransitionError::Expired.into(), 400, "request has expired"),
@@ -409,6 +410,7 @@ mod tests {
                 | DisclosureError::LegalBasisRequired
                 | DisclosureError::TooManyGrants
                 | DisclosureError::TooManyOwnerGrants
+                | DisclosureError::GrantExpired
                 | DisclosureError::Transition(_)
                 | DisclosureError::Scope(_)
                 | DisclosureError::Duration(_)

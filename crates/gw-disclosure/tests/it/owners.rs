@@ -86,6 +86,26 @@ async fn ds12_ds13_requests_and_grants_end() {
         w.get(Caller::User(&grantee), &logs)
             .await
             .expect_error(403, "grant has expired");
+        // What has expired stays expired: neither the request nor the grant changes.
+        let (owner, admin) = (later(&w, &w.owner), later(&w, &w.admin));
+        let all = w
+            .get(Caller::User(&owner), "/me/disclosure/grants/all")
+            .await
+            .expect(200);
+        let late = json!({"reason": "late"});
+        for (caller, path) in [
+            (&owner, format!("/me/disclosure/grants/{grant}/revoke")),
+            (&admin, format!("/admin/disclosure/grants/{grant}/revoke")),
+        ] {
+            w.post(Caller::User(caller), &path, late.clone())
+                .await
+                .expect_error(400, "grant has expired");
+        }
+        let after = w
+            .get(Caller::User(&owner), "/me/disclosure/grants/all")
+            .await
+            .expect(200);
+        assert_eq!(after, all);
     })
     .await;
 }

@@ -266,6 +266,7 @@ impl Tx {
             .state()
             .transition(Trigger::Revoke, RequestActor::Owner, self.now)?;
         check_reason(reason)?;
+        self.require_unexpired(request.id).await?;
         Ok(self.end_approval(&request, reason).await?)
     }
 
@@ -273,8 +274,8 @@ impl Tx {
     /// checks. A second revocation keeps the first time and reason.
     ///
     /// # Errors
-    /// [`DisclosureError::UnknownGrant`], [`DisclosureError::ReasonLength`]; [`DisclosureError::Store`] if the database
-    /// fails.
+    /// [`DisclosureError::UnknownGrant`], [`DisclosureError::GrantExpired`], [`DisclosureError::ReasonLength`];
+    /// [`DisclosureError::Store`] if the database fails.
     pub async fn revoke_disclosure_grant(
         &mut self,
         id: DisclosureGrantId,
@@ -288,7 +289,10 @@ impl Tx {
             .state()
             .transition(Trigger::RevokeGrant, RequestActor::FullAdmin, self.now)?;
         match transition {
-            Transition::Revoke => Ok(self.end_approval(&request, reason).await.map(drop)?),
+            Transition::Revoke => {
+                self.require_unexpired(request.id).await?;
+                Ok(self.end_approval(&request, reason).await.map(drop)?)
+            }
             Transition::Approve | Transition::Reject | Transition::Delete | Transition::Expire | Transition::Keep => {
                 Ok(())
             }
@@ -439,6 +443,18 @@ impl Tx {
     }
 
     /// Revokes an approved request with its grant.
+    async fn require_unexpired(&self, request: DisclosureRequestId) -> Result<(), DisclosureError> {
+        let row = disclosure_grants::Entity::find()
+            .filter(disclosure_grants::Column::RequestId.eq(request.0))
+            .one(&self.db)
+            .await?;
+        let grant = row.map(DisclosureGrant::try_from).transpose()?;
+        match grant.map(|grant| grant.status_at(self.now)) {
+            Some(GrantStatus::Expired) => Err(DisclosureError::GrantExpired),
+            Some(GrantStatus::Active | GrantStatus::Revoked) | None => Ok(()),
+        }
+    }
+
     async fn end_approval(
         &mut self,
         request: &DisclosureRequest,

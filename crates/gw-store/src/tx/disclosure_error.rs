@@ -46,6 +46,9 @@ pub enum DisclosureError {
     /// 400 (spec/50 section 8).
     #[error("you have the maximum of 50 active grants to the requester")]
     TooManyOwnerGrants,
+    /// 400: what has expired cannot be revoked (spec/50 section 3).
+    #[error("grant has expired")]
+    GrantExpired,
     /// The state of the request does not allow it; [`TransitionError::http_status`].
     #[error(transparent)]
     Transition(#[from] TransitionError),
@@ -79,6 +82,7 @@ impl DisclosureError {
             | Self::LegalBasisRequired
             | Self::TooManyGrants
             | Self::TooManyOwnerGrants
+            | Self::GrantExpired
             | Self::Scope(_)
             | Self::Duration(_) => Some(400),
             Self::Transition(error) => Some(error.http_status()),

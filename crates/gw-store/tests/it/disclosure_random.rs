@@ -246,6 +246,9 @@ impl Model {
     async fn end(&mut self, world: &World, index: usize, step: &Step) {
         let now = world.clock.now();
         let request = self.requests[index].clone();
+        // What has expired cannot be revoked.
+        let has_expired = |grant: &Grant| grant.status(now) == GrantStatus::Expired;
+        let has_expired = request.grant.as_ref().is_some_and(has_expired);
         let mut tx = world.begin().await;
         let (outcome, may) = match step {
             Step::Reject(_) => {
@@ -258,14 +261,14 @@ impl Model {
             }
             Step::RevokeAsOwner(_) => {
                 let outcome = tx.revoke_disclosure(request.id, self.owner, None).await.map(drop);
-                (outcome, request.status == RequestStatus::Approved)
+                (outcome, request.status == RequestStatus::Approved && !has_expired)
             }
             _ => {
                 let Some(grant) = &request.grant else {
                     tx.rollback().await.unwrap();
                     return;
                 };
-                (tx.revoke_disclosure_grant(grant.id, None).await, true)
+                (tx.revoke_disclosure_grant(grant.id, None).await, !has_expired)
             }
         };
         assert_eq!(outcome.is_ok(), may, "{step:?} {request:?} {outcome:?}");
