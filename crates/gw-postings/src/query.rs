@@ -325,18 +325,33 @@ impl PostingIndex {
     /// The rows of grants: those of the target, in its blocks and times, with one of the counterparties of each list.
     fn granted(&self, grants: &[Grant], roles: &[Role], blocks: BlockRange) -> RoaringTreemap {
         let mut rows = RoaringTreemap::new();
+        // Many grants of one owner often have the same target and the same list.
+        let mut target: Option<(&VisibleAddress, RoaringTreemap)> = None;
+        let mut list: Option<(&[Address], RoaringTreemap)> = None;
         for grant in grants {
-            let mut granted = self.union(std::iter::once(&grant.target), roles, blocks);
+            if target.as_ref().is_none_or(|(address, _)| *address != &grant.target) {
+                let union = self.union(std::iter::once(&grant.target), roles, blocks);
+                target = Some((&grant.target, union));
+            }
+            let mut granted = target.as_ref().map(|(_, rows)| rows.clone()).unwrap_or_default();
             if let (Some(times), Some(role)) = (grant.times, roles.first()) {
                 granted = within(&granted, &self.ids_in_times(role.space(), times));
             }
             for counterparties in &grant.counterparties {
-                let others: Vec<_> = counterparties
-                    .iter()
-                    .copied()
-                    .map(VisibleAddress::in_all_blocks)
-                    .collect();
-                granted &= self.union(others.iter(), roles, blocks);
+                if granted.is_empty() {
+                    break;
+                }
+                if list.as_ref().is_none_or(|(addresses, _)| addresses != counterparties) {
+                    let others: Vec<_> = counterparties
+                        .iter()
+                        .copied()
+                        .map(VisibleAddress::in_all_blocks)
+                        .collect();
+                    list = Some((counterparties, self.union(others.iter(), roles, blocks)));
+                }
+                if let Some((_, others)) = &list {
+                    granted &= others;
+                }
             }
             rows |= granted;
         }

@@ -249,6 +249,30 @@ async fn ds31_a_cursor_is_one_of_its_grant_and_address() {
     refuses(&other_grant, &cursor).await;
 }
 
+/// Spec/50 section 10: with a time bucket, a grant below Full shows rounded times and no blocks, and does not find them
+/// by `before` either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds22_a_time_bucket_hides_blocks() {
+    let world = World::random(51, PolicySettings::SPEC)
+        .await
+        .with_grant_time_bucket(3600);
+    for level in [Level::Redacted, Level::Pseudonymous, Level::Full] {
+        let disclosed = disclosing(&world.chain, level);
+        let path = format!("/grant/{}/{}/transactions", grant_to_alice(&disclosed), address_id());
+        world.set_policy(Some(disclosed));
+        let page = world.get(ALICE, &format!("{path}?limit=100")).await.json();
+        let rows = page["transactions"].as_array().unwrap();
+        assert!(!rows.is_empty());
+        let is_full = level == Level::Full;
+        for row in rows {
+            assert_eq!(row["block_number"] != 0, is_full, "{row}");
+            assert!(is_full || row["block_timestamp"].as_i64().unwrap() % 3600 == 0, "{row}");
+        }
+        let before = world.get(ALICE, &format!("{path}?before=20")).await.status;
+        assert_eq!(before == StatusCode::OK, is_full, "{level:?}: {before}");
+    }
+}
+
 /// Rule 20: without a token, `wallet` is needed, and it gives no rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds20_viewable_addresses_without_a_token_are_none() {

@@ -423,6 +423,13 @@ impl World {
         }
     }
 
+    /// The same world with this `DISCLOSURE_TIME_BUCKET_SECONDS`.
+    pub(crate) fn with_grant_time_bucket(mut self, seconds: u32) -> Self {
+        self.state.grant_time_bucket = Seconds(seconds);
+        self.app = router(self.state.clone());
+        self
+    }
+
     /// Stores and validates blocks.
     pub(crate) async fn append(&mut self, blocks: Vec<BlockData>) {
         self.append_unread(blocks).await;

@@ -256,7 +256,7 @@ impl Viewer<'_> {
             let both = limits
                 .iter()
                 .flat_map(|own| others.iter().filter_map(|other| own.intersect(other)));
-            limits = both.collect();
+            limits = both.take(MAX_COMBINATIONS).collect();
         }
         let limits = without_covered(limits);
         if limits.is_empty() {
@@ -281,15 +281,17 @@ impl Viewer<'_> {
     }
 }
 
-/// The most limits that are compared with each other.
-const MAX_COMPARED: usize = 2_000;
+/// The most limits that are compared with each other: the cost is quadratic, and each may list 200 addresses.
+const MAX_COMPARED: usize = 64;
+/// The most combinations of limits of a user and an impersonating administrator: the rows of further ones are not shown.
+const MAX_COMBINATIONS: usize = 1_000;
 
 /// The limits without those whose rows another one covers, too.
 fn without_covered(mut limits: BTreeSet<RowLimits>) -> BTreeSet<RowLimits> {
     if limits.contains(&RowLimits::default()) {
         return BTreeSet::from([RowLimits::default()]);
     }
-    // Only an impersonation has more, of two users with many grants each: then the limits stay as they are.
+    // More stay as they are: the comparison only saves work.
     if limits.len() <= MAX_COMPARED {
         let all = limits.clone();
         let is_spare = |one: &RowLimits| {

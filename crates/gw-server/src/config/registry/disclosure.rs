@@ -18,8 +18,9 @@ registry! {
     /// A grant whose scope names classes of data shows transactions only if it names `transaction_history` or
     /// `full_disclosure`. Switched off, the classes limit activity only.
     DISCLOSURE_STRICT_SCOPE: bool = Variable::new(Policy, &kind::BOOL).default("true");
-    /// Rounds the block times that a grant below full disclosure shows down to multiples of this many seconds, and
-    /// shows block number 0. 0 shows both exactly.
+    /// Rounds the block times on the pages of a grant below full disclosure down to multiples of this many seconds, and
+    /// shows block number 0 there. 0 shows both exactly. The feeds of the explorer, in which members of the requesting
+    /// organization see the rows, show both exactly.
     DISCLOSURE_TIME_BUCKET_SECONDS: u32 =
         Variable::new(Policy, kind!(u32, "a whole number from 0 to 31536000", |t| number(t, 0, 31_536_000)))
             .default("0");
