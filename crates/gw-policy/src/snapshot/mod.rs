@@ -1,7 +1,7 @@
 //! All policy rows at one epoch: immutable, shared, and cheap to change by one row.
 //!
-//! `change` applies changed rows. `people`, `contracts` and `convictions` hold the queries of their areas; the others are
-//! here.
+//! `change` applies changed rows. `people`, `contracts` and `convictions` hold the queries of their areas; the others
+//! are here.
 //!
 //! Invariant: a snapshot that results from any sequence of changes equals the one loaded from the same rows
 //! (property-tested in `tests/it/snapshot.rs` and, through the database, in `gw-store`).

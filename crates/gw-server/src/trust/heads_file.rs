@@ -154,7 +154,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gw_audit::{ShardId, Stream};
+    use gw_audit::{ChainId, ShardId, Stream};
     use serde_json::json;
     use std::os::unix::fs::PermissionsExt as _;
 

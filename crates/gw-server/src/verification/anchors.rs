@@ -3,12 +3,12 @@
 
 use super::{Known, Pass};
 use gw_audit::{
-    Anchor, ChainId,
+    Anchor, ChainId, Stream,
     verify::{Finding, FindingKind},
 };
 use gw_store::{
     StoreError,
-    audit::{AnchorRow, AuditStore},
+    audit::{AnchorRow, AuditStore, ChainState},
 };
 use gw_types::{Seconds, Timestamp};
 

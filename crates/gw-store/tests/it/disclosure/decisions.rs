@@ -1,5 +1,5 @@
-//! Decisions of owners: one grant per request, nothing decided is overwritten, and each transition and its audit entries
-//! are one transaction.
+//! Decisions of owners: one grant per request, nothing decided is overwritten, and each transition is in one
+//! transaction with its audit entries.
 
 use super::{approve, approve_in, cipher, grants, people, status};
 use crate::world::{World, on_both_engines};

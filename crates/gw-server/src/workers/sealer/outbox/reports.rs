@@ -6,7 +6,7 @@ use gw_audit::{
     outbox::{IDS_ALARM, ROW_ALARM},
 };
 use gw_store::{
-    OutboxWitness as _, StoreError,
+    StoreError,
     audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark},
 };
 use std::ops::RangeInclusive;
