@@ -24,8 +24,10 @@ use gw_postings::{RowId, RowSet, Space};
 use gw_types::{Address, B256, Timestamp, U256};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How often a loop over long logs lets other requests have their turn.
+const YIELD_EVERY: usize = 32;
 /// The logs that are read and evaluated at once.
-const CHUNK: usize = 250;
+const CHUNK: usize = 100;
 
 /// The transactions to which rows belong, with what their evaluation needs.
 #[derive(Debug, Default)]
@@ -306,9 +308,14 @@ impl View {
             for log in self.evaluated_logs(needed, &certain).await? {
                 shown.insert(log.row.id, log);
             }
+            // Long logs take milliseconds each: other requests get their turn (HD36).
+            tokio::task::yield_now().await;
         }
         let mut logs = Vec::with_capacity(ids.len());
-        for id in ids {
+        for (index, id) in ids.iter().enumerate() {
+            if index % YIELD_EVERY == 0 {
+                tokio::task::yield_now().await;
+            }
             if let Some(log) = shown.get(id) {
                 let before = self.logs_of_same_transaction(*id)?.start..id.0;
                 let evaluated = shown.range(RowId(before.start)..*id);

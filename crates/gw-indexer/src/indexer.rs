@@ -290,6 +290,7 @@ impl Indexer {
         let reads = stream::iter(first..=target).map(|number| self.fetcher.block(number));
         // Invariant: at most this many blocks are held, whether they are being read or wait for their turn.
         let mut blocks = std::pin::pin!(reads.buffered(self.config.concurrent_reads.get()));
+        let mut last = self.stored_time().await?;
         loop {
             let block = tokio::select! {
                 biased;
@@ -300,8 +301,15 @@ impl Indexer {
             let Some(Some(block)) = block else {
                 return Ok(Outcome::Complete);
             };
+            let time = block.block.timestamp;
+            if let Some((number, before)) = last
+                && time < before
+            {
+                return self.remove_untimely(writer, number, before, time).await;
+            }
             match writer.append(&block, &[]).await {
                 Ok(_) => {
+                    last = Some((block.block.number, time));
                     self.progress.record_block(block.block.number, block.transactions.len());
                 }
                 Err(ChainStoreError::OtherParent { .. } | ChainStoreError::NotNext { .. }) => {
@@ -310,6 +318,38 @@ impl Indexer {
                 Err(error) => return Err(IndexerError::from(error).into()),
             }
         }
+    }
+
+    /// The number and the time of the newest stored block.
+    async fn stored_time(&self) -> Result<Option<(u64, i64)>, IndexerError> {
+        let reader = self.store.reader().await?;
+        let head = reader.progress().head.as_ref();
+        Ok(head.map(|row| (row.block.number, row.block.timestamp)))
+    }
+
+    /// Removes the newest stored block because the next one is older: the node gave a wrong time for one of them. Both
+    /// are read again. A first block stays: there is nothing below it to continue from.
+    async fn remove_untimely(
+        &self,
+        writer: &ChainWriter,
+        number: u64,
+        stored: i64,
+        next: i64,
+    ) -> Result<Outcome, StepError> {
+        tracing::warn!(
+            block = number,
+            time = stored,
+            next_time = next,
+            "a block is older than the one before it: both are read again; check the node if this is repeated"
+        );
+        let first = self.store.reader().await.map_err(IndexerError::from)?.progress().first;
+        if let Some(below) = number
+            .checked_sub(1)
+            .filter(|below| first.is_some_and(|first| first <= *below))
+        {
+            writer.revert_to(below).await.map_err(IndexerError::from)?;
+        }
+        Ok(Outcome::CheckChain)
     }
 
     /// Removes stored blocks that are not on the node's chain; returns the newest block that stays.

@@ -94,6 +94,9 @@ fn number(field: &'static str, value: U256) -> Result<u64, DecodeError> {
 
 fn transaction(mined: &MinedTransaction, tree: Option<&CallTree>) -> Result<TransactionData, DecodeError> {
     let MinedTransaction { transaction, receipt } = mined;
+    if receipt.status > U256::ONE {
+        return Err(DecodeError::OutOfRange("status"));
+    }
     let success = receipt.status == U256::ONE;
     let failure = tree.filter(|_| !success).map(failure_reason).unwrap_or_default();
     let effective_gas_price = receipt.effective_gas_price.or(transaction.gas_price);

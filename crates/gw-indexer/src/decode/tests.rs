@@ -393,6 +393,17 @@ fn x11_contracts_are_created_by_receipts_and_by_frames() {
     assert_eq!(decoded(&block).transactions[0].transaction.created_contract, None);
 }
 
+/// X7: a status that no transaction has is none of a failed one.
+#[test]
+fn x7_a_receipt_with_another_status_is_refused() {
+    for (status, is_read) in [("0x0", true), ("0x1", true), ("0x2", false), ("0x7", false)] {
+        let mut receipt = receipt_json(&[]);
+        receipt["status"] = json!(status);
+        let data = decode(&content(&transaction_json(), &receipt, None), &BTreeMap::new());
+        assert_eq!(data.is_ok(), is_read, "{status}: {data:?}");
+    }
+}
+
 #[test]
 fn x11_proxies_of_known_kinds() {
     let target = Address::repeat_byte(7);

@@ -10,7 +10,7 @@ use crate::support::{
     within,
 };
 use gw_testkit::anvil::anvil;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     sync::{
         Arc,
@@ -84,6 +84,38 @@ async fn x10_a_lost_trace_marks_its_block_until_it_is_read() {
         let has_error = |row: &Value| row["error"] != Value::Null;
         assert!(expected["transactions"].iter().any(has_error), "a transaction failed");
         assert_equal(&database.tables().await, &expected);
+    }
+}
+
+/// X7: a wrong time of a block, which its hash does not show, is found by the next block, and mended without an operator.
+#[tokio::test(flavor = "multi_thread")]
+async fn x7_a_wrong_time_is_mended_by_the_next_block() {
+    for (database, fresh) in Database::pairs() {
+        let anvil = anvil();
+        let chain = Chain::new(anvil.url());
+        let contracts = chain.deploy_contracts().await;
+        let (wrong, hash) = chain.rpc.head().await;
+        let is_lying = Arc::new(AtomicUsize::new(1));
+        let lies = Arc::clone(&is_lying);
+        let relay = LossyRelay::to(anvil.url(), move |method, result| {
+            let is_block = method.starts_with("eth_getBlockBy") && result["hash"] == json!(hash);
+            (is_block && lies.load(Ordering::SeqCst) == 1).then(|| {
+                let mut block = result.clone();
+                block["timestamp"] = json!("0x7fffffffffffffff");
+                Loss::Result(block)
+            })
+        })
+        .await;
+        let running = Running::start(relay.url(), database.open().await, &database.clock, config()).await;
+        let (number, hash) = chain.rpc.head().await;
+        assert_eq!(number, wrong);
+        running.reaches(&database, number, &hash).await;
+        is_lying.store(0, Ordering::SeqCst);
+        chain.send_transactions(&contracts, 1).await;
+        let (number, hash) = chain.rpc.head().await;
+        running.reaches(&database, number, &hash).await;
+        running.end().await;
+        assert_equal(&database.tables().await, &indexed(anvil.url(), &fresh).await);
     }
 }
 
