@@ -18,7 +18,7 @@ mod send;
 mod shared;
 mod support;
 mod table;
-mod target;
+mod targets;
 mod trace;
 mod trace_creations;
 mod trace_proxies;
