@@ -281,6 +281,7 @@ async fn ds38_a_banned_grantee_reads_nothing() {
         for caller in [Caller::User(&w.grantee), Caller::Token(&token)] {
             w.get(caller, &logs).await.expect(200);
         }
+        w.fixture.clock.pass(1);
         let ban = UserPatch {
             banned: Some(true),
             ..UserPatch::default()
