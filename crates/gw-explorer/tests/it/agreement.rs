@@ -18,61 +18,70 @@ fn hex(hash: B256) -> String {
 }
 
 /// The settings that change which rows survive.
-fn settings() -> Vec<PolicySettings> {
-    vec![
-        PolicySettings::SPEC,
-        PolicySettings::STRICT,
-        PolicySettings {
-            anchor: HiddenTransferMode::Keep,
-            ..PolicySettings::SPEC
-        },
-        PolicySettings {
-            one_sided: PartialRowMode::Drop,
-            org_admin_view_user_txs: true,
-            ..PolicySettings::SPEC
-        },
-    ]
-}
-
 fn is_in_list(blocks: &[AddressBlocks], number: u64) -> bool {
     blocks.iter().any(|range| range.blocks.contains(number))
 }
 
-/// R17, R18, I3, I4: same rows, totals, order, and full pages.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i4_lists_contain_exactly_the_rows_that_survive() {
-    let settings = (1..).zip(settings());
-    let runs = settings.flat_map(|(seed, settings)| {
-        Engine::all()
-            .into_iter()
-            .map(move |engine| (engine, seed, settings.clone()))
-    });
-    for (engine, seed, settings) in runs {
-        let world = World::random_on(engine, seed, settings).await;
-        let (snapshot, settings) = (world.snapshot(), world.settings());
-        for who in EVERYBODY {
-            let viewer = who.viewer(&snapshot, &settings);
-            let all = Naive::newest_first(&world.chain);
-            let shown: Vec<&Naive<'_>> = all.iter().filter(|tx| tx.is_shown(&viewer)).collect();
-            let hashes: Vec<String> = shown.iter().map(|tx| hex(tx.data.transaction.hash)).collect();
-            let list = world.walk(who, "/transactions", "data", 3).await;
-            assert_eq!(list.texts("hash"), hashes, "{who:?} {seed}");
-            assert_eq!(list.total, Some(hashes.len() as u64), "{who:?}");
-            let page = world.get(who, "/transactions/paginated?page=2&pageSize=4").await.json();
-            let paged: Vec<_> = page["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|row| row["hash"].as_str())
-                .collect();
-            let expected: Vec<_> = hashes.iter().skip(4).take(4).map(|hash| Some(hash.as_str())).collect();
-            assert_eq!(paged, expected, "{who:?}");
-            by_hash(&world, who, &viewer, &all).await;
-            by_block(&world, who, &viewer, &all).await;
-            feeds(&world, who, &viewer, &all).await;
-            by_address(&world, who, &viewer, &all).await;
-            by_token(&world, who, &viewer, &all).await;
-        }
+/// R17, R18, I3, I4: same rows, totals, order, and full pages. Each test has other settings, and every second one another
+/// database.
+mod i4_lists_contain_exactly_the_rows_that_survive {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn by_the_specification() {
+        agree(Engine::first_or_last(false), 1, PolicySettings::SPEC).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn by_strict_settings() {
+        agree(Engine::first_or_last(true), 2, PolicySettings::STRICT).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn with_hidden_transfers() {
+        let settings = PolicySettings {
+            anchor: HiddenTransferMode::Keep,
+            ..PolicySettings::SPEC
+        };
+        agree(Engine::first_or_last(false), 3, settings).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn without_one_sided_rows() {
+        let settings = PolicySettings {
+            one_sided: PartialRowMode::Drop,
+            org_admin_view_user_txs: true,
+            ..PolicySettings::SPEC
+        };
+        agree(Engine::first_or_last(true), 4, settings).await;
+    }
+}
+
+async fn agree(engine: Engine, seed: u64, settings: PolicySettings) {
+    let world = World::random_on(engine, seed, settings).await;
+    let (snapshot, settings) = (world.snapshot(), world.settings());
+    for who in EVERYBODY {
+        let viewer = who.viewer(&snapshot, &settings);
+        let all = Naive::newest_first(&world.chain);
+        let shown: Vec<&Naive<'_>> = all.iter().filter(|tx| tx.is_shown(&viewer)).collect();
+        let hashes: Vec<String> = shown.iter().map(|tx| hex(tx.data.transaction.hash)).collect();
+        let list = world.walk(who, "/transactions", "data", 3).await;
+        assert_eq!(list.texts("hash"), hashes, "{who:?} {seed}");
+        assert_eq!(list.total, Some(hashes.len() as u64), "{who:?}");
+        let page = world.get(who, "/transactions/paginated?page=2&pageSize=4").await.json();
+        let paged: Vec<_> = page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["hash"].as_str())
+            .collect();
+        let expected: Vec<_> = hashes.iter().skip(4).take(4).map(|hash| Some(hash.as_str())).collect();
+        assert_eq!(paged, expected, "{who:?}");
+        by_hash(&world, who, &viewer, &all).await;
+        by_block(&world, who, &viewer, &all).await;
+        feeds(&world, who, &viewer, &all).await;
+        by_address(&world, who, &viewer, &all).await;
+        by_token(&world, who, &viewer, &all).await;
     }
 }
 
