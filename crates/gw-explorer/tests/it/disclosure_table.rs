@@ -8,7 +8,7 @@ use crate::{
 };
 use gw_explorer::ActivityCall;
 use gw_policy::{
-    PolicySettings,
+    PolicySettings, Snapshot,
     testing::{NOW, address_of, did},
 };
 use gw_types::Level;
@@ -23,11 +23,11 @@ const LEVELS: [Option<Level>; 4] = [
     Some(Level::Pseudonymous),
     Some(Level::Full),
 ];
-/// The lists in which a row is compared.
-const LISTS: [(&str, &str); 3] = [
-    ("transaction in lists", "/transactions?limit=100"),
-    ("token transfer in lists", "/transfers?limit=100"),
-    ("log in lists", "/logs?limit=100"),
+/// The lists in which a row is compared, and the world in which a grant adds or changes one.
+const LISTS: [(&str, &str, u64); 3] = [
+    ("transaction in lists", "/transactions?limit=100", 44),
+    ("token transfer in lists", "/transfers?limit=100", 46),
+    ("log in lists", "/logs?limit=100", 41),
 ];
 
 #[derive(Default)]
@@ -103,6 +103,48 @@ async fn body(world: &World, path: &str, pointer: &str) -> Value {
     }
 }
 
+/// The policy of the world with a grant of this level, or without one.
+fn disclosing(world: &World, level: Option<Level>) -> Snapshot {
+    match level {
+        None => snapshot(&world.chain),
+        Some(level) => {
+            let built = policy(&world.chain).org("a").user("carol");
+            built.disclosed_to("alice", level).snapshot()
+        }
+    }
+}
+
+/// A row of a list that a grant shows, or of which it shows more: as its owner sees it, as it is shown without a grant,
+/// and by one of each level. `None` if there is none in this world.
+async fn differing_row(path: &str, seed: u64) -> Option<(Value, [Value; 4])> {
+    let world = World::random(seed, PolicySettings::SPEC).await;
+    let owners = rows(&world, CAROL, path).await;
+    let mut lists: [Vec<Value>; 4] = Default::default();
+    for (level, list) in LEVELS.into_iter().zip(&mut lists) {
+        world.set_policy(Some(disclosing(&world, level)));
+        *list = rows(&world, ALICE, path).await;
+    }
+    let [without, _, _, full] = &lists;
+    let hash = |row: &Value| row.get("hash").or(row.get("txHash")).cloned();
+    let find = |is_shown: &dyn Fn(&Value) -> bool| {
+        full.iter().find(|row| {
+            let block = &row["blockNumber"];
+            // Then the first row is the same one: a grant shows only rows of its owner, in the same order.
+            of_block(full, block).len() == of_block(&owners, block).len()
+                && hash(&first(full, block)) == hash(&first(&owners, block))
+                && is_shown(block)
+        })
+    };
+    let is_new = |block: &Value| of_block(without, block).is_empty();
+    // Or it is shown without the grant, too, with fewer addresses in clear.
+    let is_changed = |block: &Value| {
+        of_block(without, block).len() == of_block(full, block).len() && first(without, block) != first(full, block)
+    };
+    let differing = find(&is_new).or_else(|| find(&is_changed))?;
+    let block = &differing["blockNumber"];
+    Some((first(&owners, block), lists.each_ref().map(|rows| first(rows, block))))
+}
+
 /// The table of spec/50 section 5, on every surface of the explorer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds22_disclosure_by_field() {
@@ -113,16 +155,8 @@ async fn ds22_disclosure_by_field() {
         time: NOW,
     }];
     let wallet = format!("{:#x}", address_of("carol-w"));
-    let mut lists: Vec<[Vec<Value>; 4]> = LISTS.iter().map(|_| Default::default()).collect();
-    let mut owners = Vec::new();
-    for (_, path) in LISTS {
-        owners.push(rows(&world, CAROL, path).await);
-    }
-    let transaction = owners[0]
-        .iter()
-        .find(|row| row["from"] == json!(wallet))
-        .cloned()
-        .unwrap();
+    let owners = rows(&world, CAROL, LISTS[0].1).await;
+    let transaction = owners.iter().find(|row| row["from"] == json!(wallet)).cloned().unwrap();
     let hash = transaction["hash"].as_str().unwrap().to_owned();
     let single = [
         (format!("/transactions/{hash}"), "transaction by hash"),
@@ -131,18 +165,9 @@ async fn ds22_disclosure_by_field() {
     let mut singles: Vec<[Value; 4]> = single.iter().map(|_| Default::default()).collect();
     let mut grants: [[Value; 4]; 4] = Default::default();
     for (column, level) in LEVELS.into_iter().enumerate() {
-        let disclosed = match level {
-            None => snapshot(&world.chain),
-            Some(level) => {
-                let built = policy(&world.chain).org("a").user("carol");
-                built.disclosed_to("alice", level).snapshot()
-            }
-        };
+        let disclosed = disclosing(&world, level);
         let grant = disclosed.disclosures_to(&did("alice")).first().map(|grant| grant.id);
         world.set_policy(Some(disclosed));
-        for ((_, path), list) in LISTS.iter().zip(&mut lists) {
-            list[column] = rows(&world, ALICE, path).await;
-        }
         for ((path, _), shown) in single.iter().zip(&mut singles) {
             shown[column] = body(&world, path, "").await;
         }
@@ -170,20 +195,9 @@ async fn ds22_disclosure_by_field() {
     }
     let mut table = Table::default();
     table.row("", ["no grant", "redacted", "pseudonymous", "full"].map(str::to_owned));
-    for (index, (name, _)) in LISTS.into_iter().enumerate() {
-        let [without, _, _, full] = &lists[index];
-        let added = full.iter().find(|row| {
-            let block = &row["blockNumber"];
-            // Then the first row is the same one: a grant shows only rows of its owner, in the same order.
-            let count = |rows: &[Value]| of_block(rows, block).len();
-            count(without) == 0 && count(full) == count(&owners[index])
-        });
-        let Some(added) = added else {
-            table.row(name, ["no new row"; 4].map(str::to_owned));
-            continue;
-        };
-        let shown = lists[index].each_ref().map(|rows| first(rows, &added["blockNumber"]));
-        table.object(name, &first(&owners[index], &added["blockNumber"]), &shown);
+    for (name, path, seed) in LISTS {
+        let (owners, shown) = differing_row(path, seed).await.unwrap();
+        table.object(name, &owners, &shown);
     }
     for ((path, name), shown) in single.iter().zip(&singles) {
         table.object(name, &world.get(CAROL, path).await.json(), shown);

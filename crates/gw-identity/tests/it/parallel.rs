@@ -1,4 +1,4 @@
-//! 10,000 parallel requests: one login is completed once, one refresh token is used once, on every kind of store and
+//! Thousands of parallel requests: one login is completed once, one refresh token is used once, on every kind of store and
 //! cache.
 //!
 //! The result does not depend on timing (RL15). If the shared cache or the database is too slow under this machine's
@@ -23,7 +23,6 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-const ALL: u32 = 10_000;
 /// How many requests run in parallel.
 const TOGETHER: usize = 256;
 
@@ -74,8 +73,8 @@ struct Crowd {
     away: bool,
 }
 
-/// Posts the same request 10,000 times from many addresses, each until it gets a final answer.
-async fn post_all(world: &World, path: &str, body: &str) -> Crowd {
+/// Posts the same request many times from many addresses, each until it gets a final answer.
+async fn post_all(world: &World, path: &str, body: &str, requests: u32) -> Crowd {
     let seen = Arc::new(AtomicBool::new(false));
     let end = Instant::now() + REPEAT_LIMIT;
     let post = |index: u32| {
@@ -93,7 +92,7 @@ async fn post_all(world: &World, path: &str, body: &str) -> Crowd {
             }
         })
     };
-    let answers = stream::iter(0..ALL)
+    let answers = stream::iter(0..requests)
         .map(post)
         .buffer_unordered(TOGETHER)
         .map(|answer| answer.unwrap());
@@ -125,14 +124,14 @@ fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
 }
 
 /// ZK-12, HD19: one pair for the wallet that succeeded, one for the page's poll, and the login is recorded once.
-async fn callbacks(on_postgres: bool, on_redis: bool) {
+async fn callbacks(on_postgres: bool, on_redis: bool, requests: u32) {
     for _ in 0..TRIES {
         let Some(world) = world(on_postgres, on_redis).await else {
             return;
         };
         let login = world.open_login().await;
         let path = format!("/auth/callback?session={}", login.id);
-        let crowd = post_all(&world, &path, "proof:did:test:alice").await;
+        let crowd = post_all(&world, &path, "proof:did:test:alice", requests).await;
         let Some(wallet) = one_of(crowd, (401, "session not found or expired")) else {
             continue;
         };
@@ -165,13 +164,13 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
 }
 
 /// TK-5: of parallel refreshes one succeeds, and its tokens keep working.
-async fn refreshes(on_postgres: bool, on_redis: bool) {
+async fn refreshes(on_postgres: bool, on_redis: bool, requests: u32) {
     for _ in 0..TRIES {
         let Some(world) = world(on_postgres, on_redis).await else {
             return;
         };
         let old = world.log_in("alice").await;
-        let crowd = post_all(&world, "/refresh", &old.as_refresh().to_string()).await;
+        let crowd = post_all(&world, "/refresh", &old.as_refresh().to_string(), requests).await;
         let Some(new) = one_of(crowd, (401, "refresh token revoked")) else {
             continue;
         };
@@ -186,22 +185,22 @@ async fn refreshes(on_postgres: bool, on_redis: bool) {
 }
 
 macro_rules! everywhere {
-    ($($name:ident: $proof:ident, $on_postgres:literal, $on_redis:literal;)*) => {
+    ($($name:ident: $proof:ident, $on_postgres:literal, $on_redis:literal, $requests:literal;)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $name() {
             let _turn = CROWDS.acquire().await.unwrap();
-            $proof($on_postgres, $on_redis).await;
+            $proof($on_postgres, $on_redis, $requests).await;
         })*
     };
 }
 
 everywhere! {
-    zk12_ten_thousand_callbacks_in_the_process_on_sqlite: callbacks, false, false;
-    zk12_ten_thousand_callbacks_in_redis_on_sqlite: callbacks, false, true;
-    zk12_ten_thousand_callbacks_in_the_process_on_postgres: callbacks, true, false;
-    zk12_ten_thousand_callbacks_in_redis_on_postgres: callbacks, true, true;
-    tk5_ten_thousand_refreshes_in_the_process_on_sqlite: refreshes, false, false;
-    tk5_ten_thousand_refreshes_in_redis_on_sqlite: refreshes, false, true;
-    tk5_ten_thousand_refreshes_in_the_process_on_postgres: refreshes, true, false;
-    tk5_ten_thousand_refreshes_in_redis_on_postgres: refreshes, true, true;
+    zk12_ten_thousand_callbacks_in_the_process_on_sqlite: callbacks, false, false, 10_000;
+    zk12_two_thousand_callbacks_in_redis_on_sqlite: callbacks, false, true, 2_000;
+    zk12_two_thousand_callbacks_in_the_process_on_postgres: callbacks, true, false, 2_000;
+    zk12_ten_thousand_callbacks_in_redis_on_postgres: callbacks, true, true, 10_000;
+    tk5_ten_thousand_refreshes_in_the_process_on_sqlite: refreshes, false, false, 10_000;
+    tk5_two_thousand_refreshes_in_redis_on_sqlite: refreshes, false, true, 2_000;
+    tk5_two_thousand_refreshes_in_the_process_on_postgres: refreshes, true, false, 2_000;
+    tk5_ten_thousand_refreshes_in_redis_on_postgres: refreshes, true, true, 10_000;
 }
