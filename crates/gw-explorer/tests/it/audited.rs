@@ -1,7 +1,7 @@
 //! Rows that are shown only under audit (K10), and what the answers about rows of others cost and name.
 
 use crate::{
-    chain::{ChainMaker, NAMES, Naive},
+    chain::{ChainMaker, Naive},
     world::{EVERYBODY, TestCaller, World},
 };
 use gw_audit::{SecurityEvent, SecurityKind};
@@ -162,28 +162,4 @@ async fn hd9_utilities_show_their_account_and_no_lists() {
             .await;
         assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     }
-}
-
-/// HD41: the block that created a contract is shown together with the transaction that created it, or not at all.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hd41_a_hidden_creation_has_no_block() {
-    let world = World::random(315, PolicySettings::SPEC).await;
-    let mut hidden = 0;
-    for who in EVERYBODY {
-        for name in NAMES {
-            let answer = world.get(who, &format!("{}/contract", path("addresses", name))).await;
-            if !answer.status.is_success() {
-                continue;
-            }
-            let contract = answer.json();
-            let is_hidden = contract["creationTx"] == "[PRIVATE]";
-            assert_eq!(
-                contract.get("blockNumber").is_none(),
-                is_hidden,
-                "{who:?} {name}: {contract}"
-            );
-            hidden += usize::from(is_hidden);
-        }
-    }
-    assert!(hidden > 0, "the world has contracts of hidden creators");
 }
