@@ -115,7 +115,7 @@ impl View {
     }
 
     pub(crate) fn viewer(&self) -> Viewer<'_> {
-        let uses = self.slot.grant_uses();
+        let uses = Some(self.slot.grant_uses());
         self.id
             .collecting_viewer(&self.snapshot, self.now, &self.state.policy_settings, uses)
     }

@@ -103,7 +103,7 @@ impl ViewerId {
         now: Timestamp,
         policy_settings: &'s PolicySettings,
     ) -> Viewer<'s> {
-        self.collecting_viewer(snapshot, now, policy_settings, &GrantUses::default())
+        self.collecting_viewer(snapshot, now, policy_settings, None)
     }
 
     /// [`Self::viewer`], which also collects the grants of disclosure that the answer needs.
@@ -112,7 +112,7 @@ impl ViewerId {
         snapshot: &'s Snapshot,
         now: Timestamp,
         policy_settings: &'s PolicySettings,
-        uses: &GrantUses,
+        uses: Option<&GrantUses>,
     ) -> Viewer<'s> {
         let viewer = |user| Viewer::new(snapshot, user, now, policy_settings).collecting(uses);
         match self {

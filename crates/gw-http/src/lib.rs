@@ -52,7 +52,7 @@ pub use error::{
     ApiError, Challenge, DescribedError, ErrorBody, ErrorCode, Message, described_responses, method_not_allowed,
     route_not_found,
 };
-pub use grant_reads::{ReadOrigin, feed_reveals, journal_reads};
+pub use grant_reads::{ReadOrigin, feed_reveals, grant_read, journal_reads};
 pub use headers::SecureHeaders;
 pub use http_context::{HttpContext, PolicySource};
 pub use internal_hosts::{InternalHosts, internal_hosts_only};

@@ -63,11 +63,11 @@ pub(crate) async fn simulate_as(
     let mut record = CallRecord::default();
     let (outcome, effects) = pipeline::simulate_as(&rpc_call, &mut record).await;
     // The administrator looks, by grants of their own.
-    let origin = ReadOrigin {
+    let origin = || ReadOrigin {
         ip_address: Some(client.0),
         correlation_id: None,
     };
-    let outcome = journal_grant_reads(state.journal(), &record, &origin, outcome).await;
+    let outcome = journal_grant_reads(state.journal(), &record, origin, outcome).await;
     let effects = effects.filter(|_| matches!(outcome, RpcOutcome::Result(_)));
     let mut out = Vec::new();
     outcome.write("1", &mut out);

@@ -63,13 +63,17 @@ impl CallRecord {
 pub(crate) async fn journal_grant_reads(
     journal: &Journal,
     record: &CallRecord,
-    origin: &ReadOrigin,
+    origin: impl FnOnce() -> ReadOrigin,
     outcome: RpcOutcome,
 ) -> RpcOutcome {
     if !matches!(outcome, RpcOutcome::Result(_)) {
         return outcome;
     }
-    let reads = feed_reveals(record.grant_uses.take(), origin);
+    let uses = record.grant_uses.take();
+    if uses.is_empty() {
+        return outcome;
+    }
+    let reads = feed_reveals(uses, &origin());
     match journal_reads(journal, reads).await {
         Ok(()) => outcome,
         Err(error) => {
@@ -162,11 +166,12 @@ impl CallRecorder {
     /// Writes the record, and waits for its fsync if `durably`. Returns the outcome for the caller: one that cannot be
     /// recorded is replaced by [`RpcOutcome::AuditUnavailable`].
     pub(crate) async fn finish(mut self, outcome: RpcOutcome, durably: bool) -> RpcOutcome {
-        let origin = ReadOrigin {
-            ip_address: self.recorder.record.ip_address,
-            correlation_id: self.recorder.record.correlation_id.clone(),
+        let call = &self.recorder.record;
+        let origin = || ReadOrigin {
+            ip_address: call.ip_address,
+            correlation_id: call.correlation_id.clone(),
         };
-        let outcome = journal_grant_reads(self.state.journal(), &self.record, &origin, outcome).await;
+        let outcome = journal_grant_reads(self.state.journal(), &self.record, origin, outcome).await;
         let (status, wire_status) = (outcome.status(), outcome.wire_status(self.state.settings.denial_status));
         self.measure(&outcome);
         self.record.org = outcome.org().or(self.record.org);

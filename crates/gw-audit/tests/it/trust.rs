@@ -45,7 +45,7 @@ fn entries(key: &CheckpointKey, records: &[Record]) -> Vec<StoredEntry> {
     chain(Stream::Access, key.public().to_bytes(), records)
 }
 
-/// The same chain with these records at its end.
+/// The chain, continued by these records.
 fn continued(before: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
     let id = chain_id(Stream::Access);
     let (mut chain, ..) = Chain::replay(id, &before[0].bytes).unwrap();

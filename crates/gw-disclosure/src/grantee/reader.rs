@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::extract::{FromRequestParts, Path};
 use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
-use gw_http::{ApiError, AuthError, AuthenticatedUser};
+use gw_http::{ApiError, AuthError, AuthenticatedUser, ReadOrigin, grant_read};
 use gw_policy::{Snapshot, access::identify, disclosure::OpenGrant, snapshot::User};
 use gw_types::{DisclosureGrantId, Timestamp};
 use http::request::Parts;
@@ -107,22 +107,15 @@ impl GrantReader {
         grant: &OpenGrant,
         read: ReadDetails,
     ) -> Result<(), GrantError> {
-        let methods = grant.grant.scope.methods.as_ref().map(|methods| methods.join(","));
+        let origin = ReadOrigin {
+            ip_address: Some(self.origin.ip),
+            correlation_id: self.origin.correlation_id.clone().map(Into::into),
+        };
         let read = DisclosureRead {
-            grant_id: grant.grant.id,
-            org_id: Some(grant.grant.org),
-            owner_id: grant.grant.owner,
-            viewer_id: Some(self.user.id),
-            viewer_external_id: Some(self.user.external_id.clone()),
-            action: read.action,
-            data: read.data,
             record_count: read.record_count,
             first: read.times.map(|(first, _)| first),
             last: read.times.map(|(_, last)| last),
-            methods: methods.map(Into::into),
-            addresses: Vec::new(),
-            ip_address: Some(self.origin.ip),
-            correlation_id: self.origin.correlation_id.clone().map(Into::into),
+            ..grant_read(&grant.grant, self.user.id, read.action, read.data, origin)
         };
         Ok(state.record_reads(vec![read]).await?)
     }

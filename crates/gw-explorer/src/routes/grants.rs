@@ -23,7 +23,7 @@ use axum::{
 };
 use gw_audit::{DisclosureAction, DisclosureData, DisclosureRead};
 use gw_chain_store::rows::TransactionRow;
-use gw_http::{ApiError, GrowingList, QueryParams};
+use gw_http::{ApiError, GrowingList, QueryParams, ReadOrigin, grant_read};
 use gw_policy::{
     Snapshot,
     disclosure::{
@@ -304,23 +304,11 @@ pub(super) fn read_under(
     action: DisclosureAction,
     data: DisclosureData,
 ) -> DisclosureRead {
-    let methods = open.grant.scope.methods.as_ref().map(|methods| methods.join(","));
-    DisclosureRead {
-        grant_id: open.grant.id,
-        org_id: Some(open.grant.org),
-        owner_id: open.grant.owner,
-        viewer_id: Some(grantee.id),
-        viewer_external_id: Some(grantee.external_id.clone()),
-        action,
-        data,
-        record_count: None,
-        first: None,
-        last: None,
-        methods: methods.map(Into::into),
-        addresses: Vec::new(),
+    let origin = ReadOrigin {
         ip_address: Some(origin.ip),
         correlation_id: origin.correlation_id.clone().map(Into::into),
-    }
+    };
+    grant_read(&open.grant, grantee.id, action, data, origin)
 }
 
 impl View {

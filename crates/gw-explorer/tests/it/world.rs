@@ -423,7 +423,7 @@ impl World {
         }
     }
 
-    /// The same world with this `DISCLOSURE_TIME_BUCKET_SECONDS`.
+    /// Sets `DISCLOSURE_TIME_BUCKET_SECONDS`.
     pub(crate) fn with_grant_time_bucket(mut self, seconds: u32) -> Self {
         self.state.grant_time_bucket = Seconds(seconds);
         self.app = router(self.state.clone());

@@ -246,7 +246,7 @@ impl Node {
         Err(NoTrace::Node(NodeError::TraceDeferred))
     }
 
-    /// Requires that the node answers: with the head, with traces of a call of nobody, with this block and this
+    /// Requires that the node answers: with the head, with traces of the probe, with this block and this
     /// transaction in it, and with the trace of another mined transaction. Each query is an exchange of its own.
     ///
     /// # Errors

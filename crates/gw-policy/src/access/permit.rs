@@ -326,7 +326,7 @@ impl Permit {
         now: Timestamp,
         policy_settings: &'s PolicySettings,
     ) -> Viewer<'s> {
-        self.collecting_viewer(snapshot, now, policy_settings, &GrantUses::default())
+        self.collecting_viewer(snapshot, now, policy_settings, None)
     }
 
     /// [`Self::viewer`], which also collects the grants of disclosure that the result needs.
@@ -335,7 +335,7 @@ impl Permit {
         snapshot: &'s Snapshot,
         now: Timestamp,
         policy_settings: &'s PolicySettings,
-        uses: &GrantUses,
+        uses: Option<&GrantUses>,
     ) -> Viewer<'s> {
         let viewer = Viewer::new(snapshot, self.user(), now, policy_settings);
         let viewer = viewer

@@ -92,11 +92,11 @@ impl<'s> Viewer<'s> {
         }
     }
 
-    /// Collects the grants of disclosure that the viewer needs. It comes before [`Self::restricted_to`]: then the grants
+    /// Collects the grants of disclosure that the viewer needs, if there is a collection. It comes before [`Self::restricted_to`]: then the grants
     /// of the administrator are collected.
     #[must_use]
-    pub fn collecting(mut self, uses: &GrantUses) -> Self {
-        self.user.grant_uses = Some(uses.clone());
+    pub fn collecting(mut self, uses: Option<&GrantUses>) -> Self {
+        self.user.grant_uses = uses.cloned();
         self
     }
 

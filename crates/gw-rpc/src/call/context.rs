@@ -108,7 +108,7 @@ impl<'a> CallContext<'a> {
             self.snapshot(),
             self.now(),
             self.state().policy_settings(),
-            &self.record.grant_uses,
+            Some(&self.record.grant_uses),
         )
     }
 

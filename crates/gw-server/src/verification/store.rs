@@ -22,10 +22,10 @@ use std::{
     time::Duration,
 };
 
-/// Most chains without an entry that are verified although no trusted head or note names them. Whoever can write the
-/// database can insert any number of them.
+/// The maximum of verified chains that have no entry and that no trusted head or note names. A writer of the database
+/// can insert any number of them.
 const MAX_UNKNOWN_EMPTY: usize = 64;
-/// Most chains with entries that are verified although no trusted head or note names them.
+/// The maximum of verified chains that have entries and that no trusted head or note names.
 const MAX_UNKNOWN: usize = 4096;
 /// Limit of the comparison of rows with indexes.
 const INDEX_CHECK: Duration = Duration::from_secs(60);

@@ -26,14 +26,7 @@ pub(crate) struct NotAdmitted;
 
 /// Whether an error, or a cause of it, is [`NotAdmitted`].
 pub(super) fn is_not_admitted(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.is::<NotAdmitted>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<NotAdmitted>())
 }
 
 /// Resolves host names with `R` to their admitted addresses.

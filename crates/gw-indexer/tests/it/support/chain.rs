@@ -70,7 +70,7 @@ impl Chain {
         }
     }
 
-    /// The chain of a node that signs for nobody.
+    /// The chain of a node that holds no keys: the test signs its transactions.
     pub(crate) fn of_unsigning_node(url: &str) -> Self {
         Self {
             signer: Signer::Test,

@@ -223,7 +223,7 @@ fn f3_signed_numbers_are_compared_as_signed() {
     );
 }
 
-/// HD13: an address inferred for the caller but proved by somebody else is not `self`.
+/// HD13: `self` is no address that the gateway inferred for the caller and another user proved.
 #[test]
 fn f3_self_follows_the_rule_of_address_ownership() {
     let rule = function("balanceOf(address)", [(0, Constraint::Own)]);

@@ -38,7 +38,7 @@ fn hd40_plain_payments_are_decided_by_their_trace() {
 }
 
 /// HD40: an invalid payment gets the same answer whether the target is a contract of an organization without access
-/// or belongs to nobody. Only the trace denies the execution of that code.
+/// or is registered by no organization. Only the trace denies the execution of its code.
 #[test]
 fn hd40_an_invalid_payment_does_not_reveal_registered_contracts() {
     let snapshot = bank().snapshot();

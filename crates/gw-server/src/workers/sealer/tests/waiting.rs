@@ -1,4 +1,4 @@
-//! Records wait, and their wait is reported, while nobody seals them.
+//! Records that no instance seals: they wait, and the wait is reported.
 
 use super::{World, clock};
 use crate::workers::sealer::health::StallReason;
