@@ -57,8 +57,8 @@ impl CallRecord {
     }
 }
 
-/// Journals the reads under the grants of disclosure that a result needs, and waits until they are on disk (spec/50 rule
-/// 39). A result whose reads cannot be journaled is replaced by [`RpcOutcome::AuditUnavailable`], whatever
+/// Journals the reads under the grants of disclosure that a result needs, and waits until they are on disk (spec/50
+/// rule 39). A result whose reads cannot be journaled is replaced by [`RpcOutcome::AuditUnavailable`], whatever
 /// `AUDIT_FULL_POLICY` allows.
 pub(crate) async fn journal_grant_reads(
     journal: &Journal,
