@@ -1,6 +1,6 @@
 //! The access record of every request (E12). It names the route, never the addresses in its path. An answer with rows
-//! that are shown only under audit leaves a security event besides (K10), and one that needs grants of disclosure a read
-//! under each of them (spec/50 rule 39).
+//! that are shown only under audit leaves a security event besides (K10), and one that needs grants of disclosure a
+//! read under each of them (spec/50 rule 39).
 
 use crate::{error::ExplorerError, state::ExplorerState};
 use axum::{

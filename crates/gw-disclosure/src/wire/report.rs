@@ -46,8 +46,8 @@ pub(crate) struct Report {
     pub(crate) generated_at: String,
     /// Until when the same report is returned.
     pub(crate) expires_at: String,
-    /// The digest of the newest signed checkpoint of the access log at the time of the report: `sha256:` and the SHA-256
-    /// of the note in hex.
+    /// The digest of the newest signed checkpoint of the access log at the time of the report: `sha256:` and the
+    /// SHA-256 of the note in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint: Option<String>,
     #[schema(value_type = Object)]

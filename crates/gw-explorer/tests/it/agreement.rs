@@ -22,8 +22,8 @@ fn is_in_list(blocks: &[AddressBlocks], number: u64) -> bool {
     blocks.iter().any(|range| range.blocks.contains(number))
 }
 
-/// R17, R18, I3, I4: same rows, totals, order, and full pages. Each test has other settings, and every second one another
-/// database.
+/// R17, R18, I3, I4: same rows, totals, order, and full pages. Each test has other settings, and every second one
+/// another database.
 mod i4_lists_contain_exactly_the_rows_that_survive {
     use super::*;
 

@@ -14,7 +14,7 @@
 //! | stale data | `put_back::x5_…`, `x7_…` and `x12_…` of `gw-indexer`, `reorganization` of `gw-chain-store` |
 //! | missing: chain id, progress | `section_9_the_chain_and_its_progress_are_real` |
 //! | missing: reading again, transfers | the tests of `indexing`, `x8_…` and `x11_…` of `gw-indexer` |
-//! | missing: PKCE, backend authentication | `sign_in` of `gw-explorer-backend`, `e1_e7_…` and `hd16_…` of `gw-server` |
+//! | missing: PKCE, backend authentication | `sign_in` of `gw-explorer-backend`, `e1_e7_…`, `hd16_…` of `gw-server` |
 //! | accepted in both | docs/threat-model.md |
 //!
 //! [A] is `agreement::i4_lists_contain_exactly_the_rows_that_survive`, [I] are the tests of the indexer as a process in

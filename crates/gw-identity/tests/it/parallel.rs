@@ -1,5 +1,5 @@
-//! Thousands of parallel requests: one login is completed once, one refresh token is used once, on every kind of store and
-//! cache.
+//! Thousands of parallel requests: one login is completed once, one refresh token is used once, on every kind of store
+//! and cache.
 //!
 //! The result does not depend on timing (RL15). If the shared cache or the database is too slow under this machine's
 //! load, the answer is 503; such a request is repeated, as a client would do, until it gets another answer. The test

@@ -87,7 +87,8 @@ async fn x10_a_lost_trace_marks_its_block_until_it_is_read() {
     }
 }
 
-/// X7: a wrong time of a block, which its hash does not show, is found by the next block, and mended without an operator.
+/// X7: a wrong time of a block, which its hash does not show, is found by the next block and mended without an
+/// operator.
 #[tokio::test(flavor = "multi_thread")]
 async fn x7_a_wrong_time_is_mended_by_the_next_block() {
     for (database, fresh) in Database::pairs() {

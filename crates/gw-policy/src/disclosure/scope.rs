@@ -175,8 +175,8 @@ fn methods(list: &[String]) -> Result<Option<Vec<String>>, ScopeError> {
     Ok((!list.is_empty()).then(|| list.to_vec()))
 }
 
-/// Whether the text is a class with an error in it, which must not count as the name of a method: a list without a class
-/// restricts no transactions (rule 24). No JSON-RPC method has a name like these.
+/// Whether the text is a class with an error in it, which must not count as the name of a method: a list without a
+/// class restricts no transactions (rule 24). No JSON-RPC method has a name like these.
 fn resembles_class(text: &str) -> bool {
     let is_one_of = |part: &str, words: &[&str]| words.iter().any(|word| part.eq_ignore_ascii_case(word));
     text.split_once('_').is_some_and(|(first, second)| {

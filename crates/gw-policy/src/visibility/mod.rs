@@ -92,8 +92,8 @@ impl<'s> Viewer<'s> {
         }
     }
 
-    /// Collects the grants of disclosure that the viewer needs, if there is a collection. It comes before [`Self::restricted_to`]: then the grants
-    /// of the administrator are collected.
+    /// Collects the grants of disclosure that the viewer needs, if there is a collection. It comes before
+    /// [`Self::restricted_to`]: then the grants of the administrator are collected.
     #[must_use]
     pub fn collecting(mut self, uses: Option<&GrantUses>) -> Self {
         self.user.grant_uses = uses.cloned();

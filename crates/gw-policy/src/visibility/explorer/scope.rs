@@ -283,7 +283,8 @@ impl Viewer<'_> {
 
 /// The most limits that are compared with each other: the cost is quadratic, and each may list 200 addresses.
 const MAX_COMPARED: usize = 64;
-/// The most combinations of limits of a user and an impersonating administrator: the rows of further ones are not shown.
+/// The most combinations of limits of a user and an impersonating administrator: the rows of further ones are not
+/// shown.
 const MAX_COMBINATIONS: usize = 1_000;
 
 /// The limits without those whose rows another one covers, too.

@@ -1,4 +1,4 @@
-//! Which contracts a caller may call and read (the target table of §10): code, storage slots, logs, balances and nonces.
+//! Which contracts a caller may call and read (the target table of §10): code, storage slots, logs, balances, nonces.
 
 use super::bank;
 use crate::access::support::{permit, reason, request_as, verdict};
