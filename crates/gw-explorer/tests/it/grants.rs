@@ -374,7 +374,8 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
 }
 
 /// Rule 39: a feed that shows more because of a grant is recorded as a read under it, with the disclosed addresses, and
-/// is not sent if the read cannot be recorded. Without a grant, and where the viewer sees the same without it, there is none.
+/// is not sent if the read cannot be recorded. Without a grant, and where the viewer sees the same without it, there is
+/// no read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ds39_a_feed_that_needs_a_grant_is_recorded() {
     let world = World::random(44, PolicySettings::SPEC).await;
