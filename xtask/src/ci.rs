@@ -5,7 +5,7 @@
 
 use crate::{
     command::{DEV_FEATURES, cargo, name, succeed},
-    dependencies, glossary, layers, release, rules, say, width,
+    dependencies, glossary, layers, programs, release, rules, say, width,
 };
 use anyhow::{Context as _, bail};
 use std::{
@@ -69,13 +69,8 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        purpose: "unit, integration and doc tests of the dev build, on SQLite and PostgreSQL",
+        purpose: "all tests of the dev build, on SQLite and PostgreSQL, with real clients and a real browser",
         run: tests,
-    },
-    Step {
-        name: "end-to-end",
-        purpose: "the demo, real clients, everything over HTTP",
-        run: end_to_end,
     },
     Step {
         name: "release",
@@ -95,6 +90,16 @@ impl Tally {
     fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+    }
+
+    /// The numbers in the output of a test program. One that fails without a failed test died.
+    fn of_program(output: &str, success: bool) -> Self {
+        let mut tally = Self::default();
+        output.lines().for_each(|line| tally.add(Self::from_line(line)));
+        if !success && tally.failed == 0 {
+            tally.failed = 1;
+        }
+        tally
     }
 
     /// The numbers in a result line of the test runner; zero for any other line.
@@ -312,26 +317,20 @@ fn test(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Tests of the dev build. All its tests share one build, and it contains the code of the plain build.
-fn dev_test(root: &Path, targets: &[&str]) -> Command {
-    let mut command = test(root, &["--features", DEV_FEATURES]);
-    command.args(targets);
-    command
-}
-
-/// Twice as many tests as cores run at a time: those with processes and databases wait more than they compute.
-/// The end-to-end tests compute more.
+/// Tests of the dev build. All of them share one build, and it contains the code of the plain build.
 fn tests(root: &Path) -> anyhow::Result<Tally> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut command = dev_test(root, &["--lib", "--bins", "--test", "it", "--test", "kill"]);
-    command.env("RUST_TEST_THREADS", cores.saturating_mul(2).to_string());
-    let mut tally = count(command)?;
-    tally.add(count(dev_test(root, &["--doc"]))?);
+    let targets = ["--lib", "--bins", "--test", "it", "--test", "kill", "--test", "e2e"];
+    let workspace = ["--workspace", "--locked", "--features", DEV_FEATURES];
+    let mut tally = Tally::default();
+    programs::run(root, &[&workspace[..], &targets].concat(), |run| {
+        say::line(format_args!("     Output of {}, {} s:", run.name, run.seconds));
+        say::line(&run.output);
+        tally.add(Tally::of_program(&run.output, run.success));
+    })?;
+    let mut doc = test(root, &["--doc"]);
+    doc.args(["--features", DEV_FEATURES]);
+    tally.add(count(doc)?);
     Ok(tally)
-}
-
-fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
-    count(dev_test(root, &["--test", "e2e"]))
 }
 
 fn dependencies(root: &Path) -> anyhow::Result<Tally> {
@@ -365,6 +364,15 @@ mod tests {
         for (line, (passed, failed)) in cases {
             assert_eq!(Tally::from_line(line), Tally { passed, failed }, "{line}");
         }
+    }
+
+    #[test]
+    fn a_program_that_dies_counts_as_a_failure() {
+        let output = "running 2 tests\ntest result: ok. 2 passed; 0 failed; 0 ignored";
+        let tally = |passed, failed| Tally { passed, failed };
+        assert_eq!(Tally::of_program(output, true), tally(2, 0));
+        assert_eq!(Tally::of_program(output, false), tally(2, 1));
+        assert_eq!(Tally::of_program("running 2 tests", false), tally(0, 1));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod dependencies;
 mod glossary;
 mod layers;
 mod modules;
+mod programs;
 mod release;
 mod rules;
 mod say;

@@ -143,8 +143,14 @@ fn head(node: &Anvil) -> u64 {
     u64::from_str_radix(number.as_str().expect("a number").trim_start_matches("0x"), 16).expect("a number")
 }
 
+/// Mines blocks, a hundred with each request: the node answers nobody else meanwhile, and a slow machine takes its time.
 fn mine(node: &Anvil, blocks: u64) {
-    rpc(node, "anvil_mine", &json!([format!("{blocks:#x}")]));
+    let mut left = blocks;
+    while left > 0 {
+        let count = left.min(100);
+        rpc(node, "anvil_mine", &json!([format!("{count:#x}")]));
+        left -= count;
+    }
 }
 
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
