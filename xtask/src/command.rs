@@ -8,8 +8,19 @@ use std::{path::Path, process::Command};
 pub(crate) const DEV_FEATURES: &str = "gw-server/mock-login,gw-server/explorer-direct";
 
 /// A `cargo` command in the workspace. Snapshot tests do not update their files.
+///
+/// It has none of the variables that `cargo run` set for this program: build scripts that look at them, such as that of
+/// `ring`, would run again after each direct use of cargo, and most dependencies would be compiled again.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        let is_of_package = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_of_package {
+            command.env_remove(name);
+        }
+    }
     command
         .args(arguments)
         .current_dir(root)
