@@ -6,11 +6,12 @@ use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, SqlxPostgresConnector,
     TransactionTrait,
     sqlx::{
-        self, ConnectOptions as _, Connection as _, Executor as _,
+        self, ConnectOptions as _, Connection as _, Executor as _, PgConnection,
         postgres::{PgConnectOptions, PgPool, PgPoolOptions},
     },
 };
 use std::{
+    pin::Pin,
     str::FromStr,
     sync::{
         Arc,
@@ -85,6 +86,14 @@ async fn first_connection(pool: &PgPool) -> Result<(), sqlx::Error> {
     }
 }
 
+/// Tells the pool whether it keeps a connection.
+type Kept<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
+
+/// Whether a connection stays in the pool: it is in order and answers.
+fn keep(connection: &mut PgConnection, is_in_order: bool) -> Kept<'_> {
+    Box::pin(async move { Ok(is_in_order && timeout(PING, connection.ping()).await.is_ok_and(|ping| ping.is_ok())) })
+}
+
 async fn connect(
     options: PgConnectOptions,
     connections: u32,
@@ -95,7 +104,10 @@ async fn connect(
     let noted = Arc::clone(&suspect);
     let pool = PgPoolOptions::new()
         .max_connections(connections)
-        .max_lifetime(LIFETIME)
+        // The pool's own search for idle and old connections can spin for ever: sqlx 0.9.0 counts idle connections
+        // after it offers them, and the count wraps. Ages are checked at each use instead.
+        .idle_timeout(None)
+        .max_lifetime(None)
         .acquire_timeout(wait)
         .after_connect(move |connection, _| {
             let session = session(statement_timeout);
@@ -106,14 +118,10 @@ async fn connect(
         })
         // The ping has a limit, so that a connection whose packets vanish is closed rather than waited for.
         .test_before_acquire(false)
-        .before_acquire(|connection, _| {
-            Box::pin(async move { Ok(timeout(PING, connection.ping()).await.is_ok_and(|ping| ping.is_ok())) })
-        })
-        .after_release(move |connection, _| {
+        .before_acquire(|connection, meta| keep(connection, meta.age < LIFETIME))
+        .after_release(move |connection, meta| {
             let failed = noted.swap(false, Ordering::AcqRel);
-            Box::pin(
-                async move { Ok(!failed && timeout(PING, connection.ping()).await.is_ok_and(|ping| ping.is_ok())) },
-            )
+            keep(connection, !failed && meta.age < LIFETIME)
         })
         .connect_lazy_with(options);
     first_connection(&pool).await.map_err(failed)?;

@@ -18,6 +18,7 @@ use sea_orm::{
     },
 };
 use std::{
+    pin::Pin,
     str::FromStr,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -91,6 +92,19 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
      SELECT pg_catalog.pg_advisory_xact_lock(7235419268)";
 
+/// Tells the pool whether it keeps a connection.
+type Kept<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
+
+/// Whether a connection stays in the pool: it is young and answers.
+fn keep(connection: &mut PgConnection, is_young: bool) -> Kept<'_> {
+    Box::pin(async move {
+        if is_young {
+            soon(connection.ping()).await?;
+        }
+        Ok(is_young)
+    })
+}
+
 pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, steps: &[String]) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
     let options = PgConnectOptions::from_str(url.expose())
@@ -105,7 +119,10 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, ste
     let liveness = Arc::new(Liveness::new(Some(options.clone())));
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
-        .max_lifetime(lifetime)
+        // The pool's own search for idle and old connections can spin for ever: sqlx 0.9.0 counts idle connections
+        // after it offers them, and the count wraps. Ages are checked at each use instead.
+        .idle_timeout(None)
+        .max_lifetime(None)
         .acquire_timeout(super::ACQUIRE_TIMEOUT)
         .after_connect(move |connection, _| {
             let session = Arc::clone(&session);
@@ -118,8 +135,8 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, ste
         })
         // The ping is limited, so that a connection whose packets vanish is closed rather than waited for (RL14).
         .test_before_acquire(false)
-        .before_acquire(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
-        .after_release(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
+        .before_acquire(move |connection, meta| keep(connection, meta.age < lifetime))
+        .after_release(move |connection, meta| keep(connection, meta.age < lifetime))
         .connect_with(options)
         .await
         .map_err(failed)?;

@@ -6,6 +6,8 @@ mod access;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod disclosure;
 #[cfg(test)]
 mod disclosure_random;
