@@ -11,6 +11,7 @@ use crate::{
 };
 use gw_chain_store::rows::{self as chain, CallType, ChainRow, TokenStandard, TransactionRow};
 use gw_policy::{
+    Viewer,
     snapshot::Moment,
     visibility::{
         GasPricing, LogData, LogRow, LogViewer, LogVisibility, TransactionRoles,
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a loop over long logs lets other requests have their turn.
 const YIELD_EVERY: usize = 32;
-/// The logs that are read and evaluated at once.
+/// The rows that are read and evaluated at once.
 const CHUNK: usize = 100;
 
 /// The transactions to which rows belong, with what their evaluation needs.
@@ -194,9 +195,15 @@ impl View {
             return Ok(false);
         }
         let parents = self.parents([id]).await?;
-        let shown = self.viewer().transaction_entry(&parents.get(id)?.entry());
-        let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
-        Ok(shown.survival.shows_hash())
+        let entry = parents.get(id)?.entry();
+        let shows_hash = |viewer: Viewer<'_>| {
+            let shown = viewer.transaction_entry(&entry);
+            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transactions))?;
+            Ok::<_, ExplorerError>(shown.survival.shows_hash())
+        };
+        // A grant that shows the transaction without its hash leaves no record of a read here: its grantee would learn
+        // from it that the hash was right (HD5).
+        Ok(shows_hash(self.silent_viewer())? && shows_hash(self.viewer())?)
     }
 
     /// How a contract is shown that was created in this transaction; `None` if nothing of its creation is shown.
@@ -219,32 +226,36 @@ impl View {
     /// # Errors
     /// As [`Self::transactions`].
     pub(crate) async fn transfers(&self, ids: &[RowId]) -> Result<Vec<TokenTransfer>, ExplorerError> {
-        let rows = self.reader.get_transfers(ids).await?;
-        let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
         let selected = self.rows(Space::Transfers)?;
-        let viewer = self.viewer();
-        let mut transfers = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let transfer = &row.row;
-            let shown = viewer.transfer_entry(&parents.get(row.transaction_id)?.entry(), &transfer_entry(transfer));
-            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transfers))?;
-            self.note_audited(shown.is_audited);
-            let mut metadata = AddressMetadata::new();
-            transfers.push(TokenTransfer {
-                tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
-                log_index: self.count_before_in_transaction(&selected, row.transaction_id, row.id)?,
-                token_address: self.print(transfer.token, shown.token, &mut metadata),
-                from: self.print(transfer.from, shown.from, &mut metadata),
-                to: self.print(transfer.to, shown.to, &mut metadata),
-                value: amount_if(shown.amounts, transfer.value),
-                block_number: row.block_number,
-                timestamp: row.timestamp,
-                transfer_type: transfer_type(transfer),
-                token_type: token_type(transfer.standard),
-                token_id: transfer.token_id.filter(|_| shown.amounts).map(|id| id.to_string()),
-                is_internal: false,
-                address_metadata: metadata,
-            });
+        let mut transfers = Vec::with_capacity(ids.len());
+        // A transaction may have tens of thousands: other requests get their turn (HD36).
+        for ids in ids.chunks(CHUNK) {
+            let rows = self.reader.get_transfers(ids).await?;
+            let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
+            let viewer = self.viewer();
+            for row in &rows {
+                let transfer = &row.row;
+                let shown = viewer.transfer_entry(&parents.get(row.transaction_id)?.entry(), &transfer_entry(transfer));
+                let shown = shown.ok_or(ExplorerError::Contradiction(Space::Transfers))?;
+                self.note_audited(shown.is_audited);
+                let mut metadata = AddressMetadata::new();
+                transfers.push(TokenTransfer {
+                    tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
+                    log_index: self.count_before_in_transaction(&selected, row.transaction_id, row.id)?,
+                    token_address: self.print(transfer.token, shown.token, &mut metadata),
+                    from: self.print(transfer.from, shown.from, &mut metadata),
+                    to: self.print(transfer.to, shown.to, &mut metadata),
+                    value: amount_if(shown.amounts, transfer.value),
+                    block_number: row.block_number,
+                    timestamp: row.timestamp,
+                    transfer_type: transfer_type(transfer),
+                    token_type: token_type(transfer.standard),
+                    token_id: transfer.token_id.filter(|_| shown.amounts).map(|id| id.to_string()),
+                    is_internal: false,
+                    address_metadata: metadata,
+                });
+            }
+            tokio::task::yield_now().await;
         }
         Ok(transfers)
     }
@@ -254,38 +265,42 @@ impl View {
     /// # Errors
     /// As [`Self::transactions`].
     pub(crate) async fn frames(&self, ids: &[RowId]) -> Result<Vec<InternalTransaction>, ExplorerError> {
-        let rows = self.reader.get_frames(ids).await?;
-        let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
         let selected = self.rows(Space::Frames)?;
-        let viewer = self.viewer();
-        let mut frames = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let frame = &row.row;
-            let sides = FrameEntry {
-                from: frame.from,
-                to: frame.to,
-            };
-            let shown = viewer.frame_entry(&parents.get(row.transaction_id)?.entry(), &sides);
-            let shown = shown.ok_or(ExplorerError::Contradiction(Space::Frames))?;
-            self.note_audited(shown.is_audited);
-            let mut metadata = AddressMetadata::new();
-            let position = self.count_before_in_transaction(&selected, row.transaction_id, row.id)?;
-            frames.push(InternalTransaction {
-                tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
-                block_number: row.block_number,
-                trace_address: position.to_string(),
-                from: self.print(frame.from, shown.from, &mut metadata),
-                to: (frame.to.zip(shown.to)).map(|(to, shown)| self.print(to, shown, &mut metadata)),
-                value: amount_if(shown.content.value, moved_value(frame)),
-                gas: frame.gas,
-                gas_used: frame.gas_used,
-                input: shown.content.payload.then(|| bytes(&frame.input)),
-                output: shown.content.payload.then(|| bytes(&frame.output)),
-                call_type: call_type(frame.call_type),
-                error: frame.error.clone().filter(|_| shown.content.payload),
-                timestamp: row.timestamp,
-                address_metadata: metadata,
-            });
+        let mut frames = Vec::with_capacity(ids.len());
+        // A transaction may have tens of thousands: other requests get their turn (HD36).
+        for ids in ids.chunks(CHUNK) {
+            let rows = self.reader.get_frames(ids).await?;
+            let parents = self.parents(rows.iter().map(|row| row.transaction_id)).await?;
+            let viewer = self.viewer();
+            for row in &rows {
+                let frame = &row.row;
+                let sides = FrameEntry {
+                    from: frame.from,
+                    to: frame.to,
+                };
+                let shown = viewer.frame_entry(&parents.get(row.transaction_id)?.entry(), &sides);
+                let shown = shown.ok_or(ExplorerError::Contradiction(Space::Frames))?;
+                self.note_audited(shown.is_audited);
+                let mut metadata = AddressMetadata::new();
+                let position = self.count_before_in_transaction(&selected, row.transaction_id, row.id)?;
+                frames.push(InternalTransaction {
+                    tx_hash: hash_if(shown.tx_hash, row.transaction_hash),
+                    block_number: row.block_number,
+                    trace_address: position.to_string(),
+                    from: self.print(frame.from, shown.from, &mut metadata),
+                    to: (frame.to.zip(shown.to)).map(|(to, shown)| self.print(to, shown, &mut metadata)),
+                    value: amount_if(shown.content.value, moved_value(frame)),
+                    gas: frame.gas,
+                    gas_used: frame.gas_used,
+                    input: shown.content.payload.then(|| bytes(&frame.input)),
+                    output: shown.content.payload.then(|| bytes(&frame.output)),
+                    call_type: call_type(frame.call_type),
+                    error: frame.error.clone().filter(|_| shown.content.payload),
+                    timestamp: row.timestamp,
+                    address_metadata: metadata,
+                });
+            }
+            tokio::task::yield_now().await;
         }
         Ok(frames)
     }

@@ -19,7 +19,7 @@ use gw_chain_store::{ChainReader, ChainStore};
 use gw_http::{ApiError, AuthError, ClientAddress, named_org};
 use gw_policy::{Snapshot, Viewer, access::NamedOrg};
 use gw_postings::{PostingIndex, RowId, RowSet, Space};
-use gw_types::{Seconds, Timestamp};
+use gw_types::{OrgId, Seconds, Timestamp, UserId};
 use std::sync::Arc;
 
 /// The most blocks that the index may lack without being behind.
@@ -118,6 +118,11 @@ impl View {
         let uses = Some(self.slot.grant_uses());
         self.id
             .collecting_viewer(&self.snapshot, self.now, &self.state.policy_settings, uses)
+    }
+
+    /// The viewer without a record of the grants that a verdict needs, for verdicts of which nothing is shown.
+    pub(crate) fn silent_viewer(&self) -> Viewer<'_> {
+        self.id.viewer(&self.snapshot, self.now, &self.state.policy_settings)
     }
 
     fn selection(&self, space: Space) -> Result<&Selection, ExplorerError> {
@@ -255,8 +260,16 @@ impl RequestCaller {
     }
 
     /// Files the record of the request under the organization that it changed.
-    pub(crate) fn set_org(&self, org: gw_types::OrgId) {
+    pub(crate) fn set_org(&self, org: OrgId) {
         self.slot.set_org(org);
+    }
+
+    /// Files the record of a grantee's request under the organization of the grant, if the grantee is an active member
+    /// of it (HD12): administrators of other organizations do not learn when and from where the grantee reads.
+    pub(crate) fn set_org_of_member(&self, org: OrgId, snapshot: &Snapshot, grantee: UserId, now: Timestamp) {
+        if snapshot.is_member(grantee, org, now) {
+            self.slot.set_org(org);
+        }
     }
 
     /// The newest policy, and the viewer by it: for answers without rows.

@@ -70,7 +70,8 @@ pub(crate) async fn get_code(
     ))
 }
 
-/// Lists the token balances of the address, for tokens that the viewer sees.
+/// Lists the token balances of the address, for tokens that the viewer sees. Tokens that are printed as an alias or
+/// whose balance is not shown follow the others, in an order that says nothing about them.
 #[utoipa::path(get, path = "/api/v1/explorer/addresses/{address}/balances", tag = "explorer",
     params(("address" = String, Path, description = "The address")),
     responses((status = 200, body = [Balance]), ExplorerError))]
@@ -92,7 +93,8 @@ pub(crate) async fn list_balances(
         if balance.is_zero() {
             continue;
         }
-        balances.push(Balance {
+        let is_shown = shown.balance && shown.token.is_clear();
+        let row = Balance {
             address: lower(address),
             token_address: view.print(holding.token, shown.token, &mut AddressMetadata::new()),
             // Not the block at which it was read: a withheld transaction, for example, makes it be read again.
@@ -104,9 +106,16 @@ pub(crate) async fn list_balances(
                 String::new()
             },
             is_pending: None,
-        });
+        };
+        balances.push((!is_shown, row));
     }
-    Ok(Json(balances))
+    // The sort is stable: the ids of a token keep their order where they are shown.
+    balances.sort_by(|(a_last, a), (b_last, b)| (a_last, &a.token_address).cmp(&(b_last, &b.token_address)));
+    // The number of ids is hidden with their balances.
+    balances.dedup_by(|(_, a), (_, b)| {
+        a.token_address == b.token_address && a.token_id.is_none() && a.balance == b.balance && a.balance.is_empty()
+    });
+    Ok(Json(balances.into_iter().map(|(_, row)| row).collect()))
 }
 
 /// The contract at the address.

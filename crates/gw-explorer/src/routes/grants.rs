@@ -84,7 +84,7 @@ pub(crate) async fn resolve_grant_address(
     let (snapshot, viewer) = caller.pin(&state)?;
     let grantee = grantee(&snapshot, viewer)?;
     let grant = active_grant(&state, &snapshot, grantee, id)?;
-    caller.set_org(grant.grant.org);
+    caller.set_org_of_member(grant.grant.org, &snapshot, grantee.id, state.http_context.now());
     let address = disclosed_address(&grant, address)?;
     let level = grant.grant.scope.level;
     let read = read_under(
@@ -152,7 +152,7 @@ pub(crate) async fn list_grant_transactions(
     let view = View::open(&state, &caller, &[]).await?;
     // By the policy of the rows: it may have changed while the request waited.
     let (grantee, grant, address) = find(&view.snapshot, view.id)?;
-    caller.set_org(grant.grant.org);
+    caller.set_org_of_member(grant.grant.org, &view.snapshot, grantee.id, state.http_context.now());
     let (answer, times) = view.grant_page(&grant, address, &list, page).await?;
     let read = read_under(
         &grant,
@@ -198,7 +198,7 @@ pub(crate) async fn list_grant_activity(
         GrantRefusal::Unknown | GrantRefusal::Revoked | GrantRefusal::Expired => ExplorerError::not_found(NO_GRANT),
         GrantRefusal::Unusable => refusal.into(),
     })?;
-    caller.set_org(grant.grant.org);
+    caller.set_org_of_member(grant.grant.org, &snapshot, grantee.id, state.http_context.now());
     check_class(&grant.grant.scope, DataClass::Activity, ClassCheck::Strict).map_err(not_covered)?;
     let page = state.grants.activity(&grant, limit, offset).await?;
     let read = read_under(

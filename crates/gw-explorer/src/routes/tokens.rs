@@ -20,7 +20,7 @@ use axum::{
 };
 use gw_chain_store::rows::{MetadataState, TokenBalance, TokenRow, TokenStandard};
 use gw_http::{GrowingList, QueryParams};
-use gw_policy::Viewer;
+use gw_policy::{Viewer, visibility::explorer::HolderVisibility};
 use gw_postings::{RowSet, Space};
 use gw_types::{Address, U256};
 use serde::Deserialize;
@@ -105,7 +105,8 @@ pub(crate) async fn get_token(
     Ok(Json(view.token(&viewer, &row, &transfers, &mut held).await?))
 }
 
-/// Lists the holders of a token that the viewer sees, the largest balance first.
+/// Lists the holders of a token that the viewer sees, the largest balance first. Holders whose balance is not shown
+/// follow, each once, in an order that says nothing about balance or address.
 #[utoipa::path(get, path = "/api/v1/explorer/tokens/{address}/holders", tag = "explorer", params(RankedQuery,
     ("address" = String, Path, description = "The token contract")),
     responses((status = 200, body = ExplorerListResponse<TokenHolder>), ExplorerError))]
@@ -121,38 +122,43 @@ pub(crate) async fn list_holders(
     let viewer = view.viewer();
     let (row, _) = view.require_token(&viewer, address).await?;
     let mut held = view.balances_in(&[address], &view.scopes.addresses()).await?;
-    let mut holders = view.visible_holders(&viewer, address, &mut held).await?;
+    let holders = view.visible_holders(&viewer, address, &mut held).await?;
     let supply = view.shown_supply(&row).await?;
-    holders.sort_by_key(|balance| Reverse(HolderRank::new(balance)));
-    let total = holders.len() as u64;
+    let mut listed: Vec<ListedHolder> = (holders.into_iter())
+        .filter_map(|balance| view.listed_holder(&viewer, balance))
+        .collect();
+    listed.sort_by_key(|holder| Reverse(holder.rank));
+    // The number of ids of a holder is hidden with their balances.
+    listed.dedup_by_key(|holder| holder.rank);
+    let total = listed.len() as u64;
     let after = view.holder_rank(&list)?;
     if let Some(after) = after {
-        holders.retain(|balance| HolderRank::new(balance) < after);
+        listed.retain(|holder| holder.rank < after);
     }
-    let (shown, has_more) = cut(holders, page, after.is_some());
-    let addresses: Vec<Address> = shown.iter().map(|balance| balance.holder).collect();
+    let (shown, has_more) = cut(listed, page, after.is_some());
+    let addresses: Vec<Address> = shown.iter().map(|holder| holder.balance.holder).collect();
     let contracts = view.reader.contracts_among(&addresses).await?;
-    let data = shown.iter().filter_map(|balance| {
-        let shown = viewer.holder_entry(address, balance.holder)?;
-        let is_clear = shown.holder.is_clear();
-        Some(TokenHolder {
-            address: view.print(balance.holder, shown.holder, &mut AddressMetadata::new()),
-            token_id: balance.token_id.filter(|_| shown.balance).map(|id| id.to_string()),
-            balance: if shown.balance {
+    let last = shown.last().filter(|_| has_more).map(|holder| holder.rank);
+    let data = shown.into_iter().map(|holder| {
+        let (balance, visibility) = (holder.balance, holder.visibility);
+        let is_clear = visibility.holder.is_clear();
+        TokenHolder {
+            address: holder.text,
+            token_id: balance.token_id.filter(|_| visibility.balance).map(|id| id.to_string()),
+            balance: if visibility.balance {
                 balance.balance.to_string()
             } else {
                 String::new()
             },
-            percentage: if shown.balance {
+            percentage: if visibility.balance {
                 percentage(balance.balance, supply)
             } else {
                 0.0
             },
             is_contract: is_clear && contracts.contains(&balance.holder),
             is_pending: None,
-        })
+        }
     });
-    let last = shown.last().filter(|_| has_more).map(HolderRank::new);
     Ok(Json(ExplorerListResponse {
         data: data.collect(),
         total: Some(total),
@@ -193,10 +199,23 @@ fn cut<T>(all: Vec<T>, page: PageRequest, is_after_cursor: bool) -> (Vec<T>, boo
     (all.into_iter().skip(offset).take(page.limit).collect(), has_more)
 }
 
-/// The place of a holder in the list of holders: the largest balance is first.
+/// A holder of a token in the list of its holders.
+#[derive(Debug)]
+struct ListedHolder {
+    balance: TokenBalance,
+    visibility: HolderVisibility,
+    /// The address as it is printed.
+    text: String,
+    rank: HolderRank,
+}
+
+/// The place of a holder in the list of holders: the largest balance is first. It depends on nothing that the viewer
+/// does not see (HD8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct HolderRank {
+    /// Zero if it is not shown.
     balance: U256,
+    /// Of an alias, the end of its text.
     holder: Address,
     token_id: Option<U256>,
 }
@@ -205,11 +224,19 @@ struct HolderRank {
 type RankNumbers = [Option<i64>; 11];
 
 impl HolderRank {
-    const fn new(balance: &TokenBalance) -> Self {
+    fn new(balance: &TokenBalance, visibility: HolderVisibility, text: &str) -> Self {
         Self {
-            balance: balance.balance,
-            holder: balance.holder,
-            token_id: balance.token_id,
+            balance: if visibility.balance {
+                balance.balance
+            } else {
+                U256::ZERO
+            },
+            holder: if visibility.holder.is_clear() {
+                balance.holder
+            } else {
+                Address::left_padding_from(text.as_bytes().rchunks(Address::len_bytes()).next().unwrap_or_default())
+            },
+            token_id: balance.token_id.filter(|_| visibility.balance),
         }
     }
 
@@ -248,6 +275,19 @@ pub(crate) fn percentage(balance: U256, supply: Option<U256>) -> f64 {
 }
 
 impl View {
+    /// A holder as the viewer sees it; `None` if it is not listed.
+    fn listed_holder(&self, viewer: &Viewer<'_>, balance: TokenBalance) -> Option<ListedHolder> {
+        let visibility = viewer.holder_entry(balance.token, balance.holder)?;
+        let text = self.print(balance.holder, visibility.holder, &mut AddressMetadata::new());
+        let rank = HolderRank::new(&balance, visibility, &text);
+        Some(ListedHolder {
+            balance,
+            visibility,
+            text,
+            rank,
+        })
+    }
+
     /// The place in the list of holders below which the page of a cursor begins; `None` without a cursor.
     ///
     /// # Errors

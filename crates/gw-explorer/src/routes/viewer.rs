@@ -90,15 +90,19 @@ pub(crate) async fn viewable_addresses(
     }))
 }
 
-/// The addresses of a grant, at its level.
-fn disclosed_by(grant: &OpenGrant) -> impl Iterator<Item = DisclosedAddress> {
+/// The addresses of a grant at its level, ordered by their ids: the order of the addresses would say which alias of one
+/// grant is which of another (spec/50 rule 29).
+fn disclosed_by(grant: &OpenGrant) -> Vec<DisclosedAddress> {
     let level = grant.grant.scope.level;
-    grant.addresses.iter().map(move |address| DisclosedAddress {
+    let shown = grant.addresses.iter().map(|address| DisclosedAddress {
         address: grant.names.party(level, Side::Disclosed, *address).to_string(),
         address_id: grant.names.address_id(*address).to_string(),
         owner_did: grant.owner.external_id.to_string(),
         grant_id: grant.grant.id.to_string(),
         disclosure_level: level_text(level),
         expires_at: grant.grant.expires_at.to_rfc3339(),
-    })
+    });
+    let mut shown: Vec<DisclosedAddress> = shown.collect();
+    shown.sort_by(|left, right| left.address_id.cmp(&right.address_id));
+    shown
 }

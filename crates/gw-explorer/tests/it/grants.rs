@@ -11,7 +11,7 @@ use gw_policy::{
     PolicySettings, Snapshot,
     disclosure::alias::Side,
     snapshot::{DisclosureGrant, DisclosureScope},
-    testing::{NOW, address_of, did, user_id},
+    testing::{NOW, address_of, did, user_id, world},
     visibility::explorer::{AddressText, AddressVisibility},
 };
 use gw_types::{Address, B256, DisclosureGrantId, Level, Timestamp};
@@ -277,6 +277,39 @@ async fn ds22_a_time_bucket_hides_blocks() {
         let before = world.get(ALICE, &format!("{path}?before=20")).await.status;
         assert_eq!(before == StatusCode::OK, is_full, "{level:?}: {before}");
     }
+}
+
+/// Rule 29: the addresses of a grant are listed in the order of their ids. In the order of the addresses, the first
+/// alias of one grant would be the first of every other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ds29_the_order_of_disclosed_addresses_says_nothing_about_them() {
+    let mut built = world()
+        .org("a")
+        .group("staff")
+        .user("alice")
+        .member("a/staff")
+        .user("dora");
+    let wallets: Vec<String> = (0..12).map(|number| format!("dora-w{number}")).collect();
+    for wallet in &wallets {
+        built = built.link(wallet);
+    }
+    let explorer = World::with(
+        built.disclosed_to("alice", Level::Pseudonymous).snapshot(),
+        PolicySettings::SPEC,
+    )
+    .await;
+    let answer = explorer.get(ALICE, "/viewable-addresses").await.json();
+    let listed: Vec<&str> = (answer["disclosed_addresses"].as_array().unwrap().iter())
+        .map(|row| row["address_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed.len(), wallets.len());
+    assert!(listed.is_sorted(), "{listed:?}");
+    let mut addresses: Vec<Address> = wallets.iter().map(|wallet| address_of(wallet)).collect();
+    addresses.sort();
+    let by_address: Vec<String> = (addresses.iter())
+        .map(|address| grant_names().address_id(*address).to_string())
+        .collect();
+    assert_ne!(listed, by_address, "the two orders differ in this world");
 }
 
 /// Rule 20: without a token, `wallet` is needed, and it gives no rights.

@@ -14,7 +14,7 @@ use gw_policy::{
     snapshot::AccountChange,
     testing::{address_of, world},
 };
-use gw_types::{Address, B256, U256};
+use gw_types::{Address, B256, Level, U256};
 use http::StatusCode;
 
 const ALICE: TestCaller = TestCaller::User("alice");
@@ -361,4 +361,101 @@ fn questions_to_tokens_have_the_calldata_of_their_standards() {
         Some(U256::from(9))
     );
     assert_eq!(TokenQuery::output(&[9]), None);
+}
+
+/// The rows of a list of holders: what is printed, and the balance.
+fn holder_rows(list: &serde_json::Value) -> Vec<(String, String)> {
+    let rows = list["data"].as_array().unwrap().iter();
+    rows.map(|row| {
+        (
+            row["address"].as_str().unwrap().to_owned(),
+            row["balance"].as_str().unwrap().to_owned(),
+        )
+    })
+    .collect()
+}
+
+/// HD8: holders whose balances a pseudonymous grant hides stand after the others, in an order that depends on neither
+/// their balances nor their addresses; their number of ids is hidden, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd8_the_place_of_a_holder_tells_nothing_about_a_hidden_balance() {
+    const OWN: [&str; 3] = ["dora-w1", "dora-w2", "dora-w3"];
+    let mut built = world()
+        .org("a")
+        .group("staff")
+        .user("alice")
+        .member("a/staff")
+        .link("alice-w")
+        .contract("a-token")
+        .grant("staff")
+        .org("b")
+        .user("dora");
+    for wallet in OWN {
+        built = built.link(wallet);
+    }
+    let built = built.org("a").user("dora").disclosed_to("alice", Level::Pseudonymous);
+    let policy = built.snapshot();
+    let mut explorer = World::with(policy, PolicySettings::SPEC).await;
+    let mut blocks = ChainMaker::new(82).blocks(1, B256::ZERO, 1);
+    let minted = (1..).zip(["alice-w"].iter().chain(&OWN));
+    let transactions = minted.map(|(byte, name)| {
+        let mut data = blocks[0].transactions[0].clone();
+        data.transaction.hash = B256::repeat_byte(byte);
+        transfer(&data, Address::ZERO, address_of(name))
+    });
+    blocks[0].transactions = transactions.collect();
+    explorer.append(blocks).await;
+    explorer.follow().await;
+    let at = explorer.chain[0].block.num_hash();
+    let path = format!("{}/holders", path("tokens", "a-token"));
+    let mut lists = Vec::new();
+    for (balances, ids) in [
+        ([500, 1, 2, 3], 1),
+        ([500, 3, 2, 1], 1),
+        ([500, 900, 1, 500], 1),
+        ([500, 5, 7, 6], 3),
+    ] {
+        let mut readings = Vec::new();
+        for (name, balance) in ["alice-w"].iter().chain(&OWN).zip(balances) {
+            // A token with ids; only those that the owner holds beyond the first differ.
+            for id in 1..=3_u64 {
+                let is_held = id == 1 || (id <= ids && *name != "alice-w");
+                readings.push(Reading::TokenBalance {
+                    token: address_of("a-token"),
+                    holder: address_of(name),
+                    token_id: Some(U256::from(id)),
+                    balance: if is_held { U256::from(balance) } else { U256::ZERO },
+                });
+            }
+        }
+        explorer.writer.set_readings(at, &readings, &[]).await.unwrap();
+        lists.push(explorer.get(ALICE, &path).await.json());
+    }
+    for list in &lists {
+        assert_eq!(list, &lists[0], "only hidden balances differ");
+    }
+    assert_eq!(lists[0]["total"], 4, "{}", lists[0]);
+    let rows = holder_rows(&lists[0]);
+    assert_eq!(
+        rows[0],
+        (format!("0x{}", hex::encode(address_of("alice-w"))), "500".to_owned())
+    );
+    let hidden: Vec<&str> = rows[1..].iter().map(|(address, _)| address.as_str()).collect();
+    assert!(hidden.iter().all(|name| name.starts_with("Address-")), "{hidden:?}");
+    assert!(
+        hidden.is_sorted_by(|left, right| left > right),
+        "by their aliases: {hidden:?}"
+    );
+    assert!(rows[1..].iter().all(|(_, balance)| balance.is_empty()));
+    // A page at a time gives the same rows.
+    let (mut paged, mut next) = (Vec::new(), format!("{path}?limit=1"));
+    loop {
+        let page = explorer.get(ALICE, &next).await.json();
+        paged.extend(holder_rows(&page));
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        next = format!("{path}?limit=1&cursor={cursor}");
+    }
+    assert_eq!(paged, rows);
 }

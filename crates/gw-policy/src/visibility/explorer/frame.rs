@@ -6,7 +6,7 @@
 
 use super::{
     AddressVisibility, TransactionEntry,
-    sides::{ShownSides, Sides},
+    sides::{ShownSides, Sides, is_party},
 };
 use crate::visibility::{FrameContent, Viewer};
 use gw_types::{Address, Level};
@@ -53,7 +53,8 @@ impl Viewer<'_> {
         if !is_of_party && !self.survives_by_sides(sides, Level::Redacted) {
             return None;
         }
-        let shown = self.shown_sides(sides);
+        // A party of the transaction sees the other party, and no third address.
+        let shown = self.shown_sides(sides, |owner, side| is_party(row, owner) && is_party(row, side));
         // A party of the transaction knows the other party, and so that party's side of a frame.
         let shown = ShownSides {
             from: shown.from.or_clear(part.reason_in(row, frame.from)),

@@ -34,6 +34,11 @@ pub(super) struct Part {
     pub(super) is_recipient: bool,
 }
 
+/// Whether the address is a side of the transaction.
+pub(super) fn is_party(row: &TransactionRow, side: Address) -> bool {
+    side == row.from || Some(side) == row.to
+}
+
 impl Part {
     /// The override by which the sides of the transaction are printed in clear.
     pub(super) const fn reason(self) -> Option<AddressReason> {
@@ -49,8 +54,7 @@ impl Part {
     /// The override by which a side of a row that belongs to the transaction is printed in clear: it is a side of the
     /// transaction, too.
     pub(super) fn reason_in(self, row: &TransactionRow, side: Address) -> Option<AddressReason> {
-        let is_party = side == row.from || Some(side) == row.to;
-        self.reason().filter(|_| is_party)
+        self.reason().filter(|_| is_party(row, side))
     }
 }
 
@@ -117,13 +121,15 @@ impl Viewer<'_> {
         }
     }
 
-    /// How the sides are printed by their own levels, and by grants on the other side (spec/30 section 2.4).
-    pub(super) fn shown_sides(&self, sides: Sides) -> ShownSides {
+    /// How the sides are printed by their own levels, and by grants on the other side (spec/30 section 2.4) as far as
+    /// the owner of that side sees this one: `is_known(owner's side, side)`. Nobody discloses more than they see
+    /// (HD10).
+    pub(super) fn shown_sides(&self, sides: Sides, is_known: impl Fn(Address, Address) -> bool) -> ShownSides {
         let Sides { from, to, .. } = sides;
         let row = sides.context();
         let shown = |side: Address, other: Option<Address>| {
             let own = self.side_entry(side, &row);
-            other.map_or(own, |other| {
+            other.filter(|other| is_known(*other, side)).map_or(own, |other| {
                 own.higher(self.lower_of(|viewer| viewer.lens(other, &row)))
             })
         };

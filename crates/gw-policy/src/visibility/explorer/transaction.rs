@@ -79,7 +79,8 @@ impl Viewer<'_> {
     pub fn transaction_entry(&self, entry: &TransactionEntry<'_>) -> Option<TransactionEntryVisibility> {
         let survival = self.survival(entry)?;
         let (row, part) = (&entry.row, self.part_in(&entry.row));
-        let known = self.shown_sides(Sides::from_row(row));
+        // A side of a transaction sees the other one.
+        let known = self.shown_sides(Sides::from_row(row), |_, _| true);
         let shown = ShownSides {
             from: known.from.or_clear(part.reason()),
             to: known.to.map(|to| to.or_clear(part.reason())),

@@ -7,7 +7,7 @@
 
 use super::{
     AddressReason, AddressVisibility, TransactionEntry,
-    sides::{ShownSides, Sides},
+    sides::{ShownSides, Sides, is_party},
 };
 use crate::{
     settings::{PartialRowMode, TransactionLogs},
@@ -65,12 +65,18 @@ impl Viewer<'_> {
         let is_registered = self.user().snapshot.contract_at(token, row.moment).is_some();
         let by_other_side =
             |owns_other: bool| (is_registered && owns_other).then_some(AddressReason::ParticipantOverride);
-        let shown = self.shown_sides(Sides {
+        let sees_all = self.sees_all_of_own_transactions();
+        // What a party of the transaction sees of it, and the owner of a side of the other side.
+        let is_known = |owner: Address, side: Address| {
+            is_registered || (is_party(row, owner) && (sees_all || is_party(row, side)))
+        };
+        let sides = Sides {
             from,
             to: Some(to),
             moment: row.moment,
             time: row.time,
-        });
+        };
+        let shown = self.shown_sides(sides, is_known);
         let from = shown
             .from
             .or_clear(whole)

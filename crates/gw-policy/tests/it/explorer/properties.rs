@@ -117,7 +117,18 @@ fn may_be_clear(knows: Knowledge<'_>, tx: &Tx, printed: Printed) -> bool {
     let takes_part = knows.is_participant(tx) || knows.is_shared(tx);
     let sides: Vec<&str> = std::iter::once(printed.name).chain(printed.other).collect();
     let is_disclosed = |name: &str| knows.disclosed_in(name, tx.block, &sides) == Some(Level::Full);
-    let by_lens = printed.other.is_some_and(is_disclosed);
+    // HD10: a grant shows the other side as far as the owner of the disclosed side sees it.
+    let is_of_party = |name: &str| name == tx.from || Some(name) == tx.to;
+    let by_lens = printed.other.is_some_and(|owner| {
+        is_disclosed(owner)
+            && match printed.row {
+                Row::Transaction | Row::Token => true,
+                Row::Frame => is_of_party(owner) && is_party,
+                Row::Sender(token) | Row::Recipient(token) => {
+                    is_of_party(owner) || Knowledge::is_registered(token, tx.block)
+                }
+            }
+    });
     let is_created = printed.other.is_none() && tx.to.is_none();
     let by_side = |token, owns_other: bool| {
         knows.is_participant(tx)

@@ -367,6 +367,73 @@ fn r15_grants_of_disclosure() {
     assert!(kept.value && kept.payload && kept.nonce);
 }
 
+/// HD10: the holder of a full grant sees the other side of a row only where its owner does.
+#[test]
+fn hd10_a_grant_shows_no_more_of_the_other_side_than_its_owner_sees() {
+    let snapshot = bank()
+        .org("bank")
+        .user("payer")
+        .disclosed_to("clerk", Level::Full)
+        .snapshot();
+    let own = [
+        SPEC,
+        PolicySettings {
+            participant_logs: TransactionLogs::Granted,
+            ..SPEC
+        },
+    ];
+    // A transaction between others moves tokens, and calls, between the owner's wallet and a foreign one.
+    let inner = transaction("t", "elsewhere", Some("vault"));
+    let party = transaction("u", "payer", Some("vault"));
+    for settings in own {
+        let [owner, grantee] = ["payer", "clerk"].map(|user| viewer(&snapshot, user, &settings));
+        let frame = |from: &str, to: &str| FrameEntry {
+            from: address(from),
+            to: Some(address(to)),
+        };
+        let mut shown_by_grant = 0;
+        for entry in [&inner, &party] {
+            for token in ["token", "unregistered"] {
+                for transfer in [transfer(token, "payer", "foreign"), transfer(token, "foreign", "payer")] {
+                    let of_owner = owner.transfer_entry(entry, &transfer).unwrap();
+                    let of_grantee = grantee.transfer_entry(entry, &transfer).unwrap();
+                    for (seen, limit) in [(of_grantee.from, of_owner.from), (of_grantee.to, of_owner.to)] {
+                        assert!(
+                            limit.is_clear() || seen.text == AddressText::Private,
+                            "{token} {seen:?}"
+                        );
+                        shown_by_grant += usize::from(seen.reason == AddressReason::DisclosureLens && seen.is_clear());
+                    }
+                    assert!(of_owner.amounts || !of_grantee.amounts, "{token}");
+                }
+            }
+            for frame in [
+                frame("payer", "foreign"),
+                frame("foreign", "payer"),
+                frame("payer", "vault"),
+            ] {
+                let of_owner = owner.frame_entry(entry, &frame);
+                let of_grantee = grantee.frame_entry(entry, &frame);
+                let (Some(of_owner), Some(of_grantee)) = (of_owner, of_grantee) else {
+                    continue;
+                };
+                let sides = [
+                    (of_grantee.from, of_owner.from),
+                    (of_grantee.to.unwrap(), of_owner.to.unwrap()),
+                ];
+                for (seen, limit) in sides {
+                    assert!(
+                        limit.is_clear() || seen.text == AddressText::Private,
+                        "{frame:?} {seen:?}"
+                    );
+                }
+                assert!(of_owner.content.value || !of_grantee.content.value);
+            }
+        }
+        assert!(shown_by_grant > 0, "some other sides are shown");
+    }
+}
+
 /// HD28: a withheld transaction does not exist with any of its rows, nor do transfers of a closed token.
 #[test]
 fn hd28_withheld_rows_do_not_exist() {
