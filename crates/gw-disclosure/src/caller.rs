@@ -9,9 +9,9 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use gw_http::{
     AdminCaller, ApiError, AuthError, AuthenticatedUser, CorrelationId, KnownQueries, parse_json, read_body,
 };
-use gw_policy::snapshot::Organization;
+use gw_policy::{Snapshot, snapshot::Organization};
 use gw_store::{Actor, StoreError, Tx, read::Scope};
-use gw_types::{OrgId, UserId};
+use gw_types::{OrgId, Timestamp, UserId};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 use std::net::IpAddr;
@@ -36,6 +36,14 @@ impl Origin {
     /// Files the access record of the request under this organization.
     pub(crate) fn set_org(&self, org: OrgId) {
         self.slot.set_org(org);
+    }
+
+    /// Files the access record of a grantee under the organization of the grant, if the grantee is an active member of
+    /// it (HD12): administrators of other organizations do not learn when and from where the grantee reads.
+    pub(crate) fn set_org_of_member(&self, org: OrgId, snapshot: &Snapshot, grantee: UserId, now: Timestamp) {
+        if snapshot.is_member(grantee, org, now) {
+            self.slot.set_org(org);
+        }
     }
 
     /// Notes who makes the request.

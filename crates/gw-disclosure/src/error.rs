@@ -361,6 +361,11 @@ mod tests {
                 400,
                 "you have the maximum of 50 active grants to the requester",
             ),
+            (
+                DisclosureError::TooManyKeptGrants,
+                400,
+                "you have the maximum of 500 grants that are active or ended lately",
+            ),
             (DisclosureError::GrantExpired, 400, "grant has expired"),
             (TransitionError::Forbidden.into(), 403, TARGET_DENIED),
             (TransitionError::NotPending.into(), 400, "request is not pending"),
@@ -410,6 +415,7 @@ mod tests {
                 | DisclosureError::LegalBasisRequired
                 | DisclosureError::TooManyGrants
                 | DisclosureError::TooManyOwnerGrants
+                | DisclosureError::TooManyKeptGrants
                 | DisclosureError::GrantExpired
                 | DisclosureError::Transition(_)
                 | DisclosureError::Scope(_)

@@ -82,18 +82,21 @@ fn shown(state: &DisclosureState, grant: &DisclosureGrant, reader: EventReader, 
             .filter(|_| is_named),
         action: event.action.as_str(),
         resource_type: read.map(|read| read.data.as_str()),
-        data_summary: read.map(|read| summary(read, is_owner)),
+        data_summary: read.map(|read| summary(read, reader)),
         viewer_ip: read.and(event.ip_address).filter(|_| is_owner),
         accessed_at: event.created_at,
     }
 }
 
-fn summary(read: &DisclosureRead, is_owner: bool) -> DataSummary {
+/// What was read. The times of the rows are for the owner alone: a time bucket hides them from the grantee.
+/// Administrators learn neither times nor numbers of the owner's data.
+fn summary(read: &DisclosureRead, reader: EventReader) -> DataSummary {
+    let is_owner = reader == EventReader::Owner;
     let methods = read.methods.as_ref();
     let addresses = read.addresses.iter().map(|address| format!("{address:#x}"));
     DataSummary {
-        record_count: read.record_count,
-        date_range: read.first.zip(read.last).map(|(start, end)| DateRange { start, end }),
+        record_count: read.record_count.filter(|_| reader != EventReader::Administrator),
+        date_range: (read.first.zip(read.last).filter(|_| is_owner)).map(|(start, end)| DateRange { start, end }),
         methods: methods.map(|names| names.split(',').map(str::to_owned).collect()),
         addresses: Some(addresses.collect::<Vec<_>>()).filter(|list| is_owner && !list.is_empty()),
     }

@@ -3,7 +3,10 @@
 
 use crate::wire::EventRow;
 use gw_policy::disclosure::scope::level_text;
-use gw_store::record::{DisclosureGrant, DisclosureRequest};
+use gw_store::{
+    read::Page,
+    record::{DisclosureGrant, DisclosureRequest},
+};
 use gw_types::{ExternalId, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,7 +22,8 @@ pub(crate) struct Disclosure<'a> {
     pub(crate) organization: Option<&'a str>,
     pub(crate) request: &'a DisclosureRequest,
     pub(crate) grant: &'a DisclosureGrant,
-    pub(crate) events: &'a [EventRow],
+    /// The newest events, and the number of all.
+    pub(crate) events: &'a Page<EventRow>,
     /// The base URL of the gateway, without a slash at its end.
     pub(crate) base_url: &'a str,
     pub(crate) now: Timestamp,
@@ -56,7 +60,8 @@ pub(crate) fn receipt(disclosure: &Disclosure<'_>) -> Value {
             "withdrawal_method": format!("POST {base_url}/api/v1/me/disclosure/requests/{}/revoke", request.id),
         }],
         "party_identification": parties(request, *organization, grantee),
-        "events": events_of(disclosure, events),
+        "event_count": events.total,
+        "events": events_of(disclosure, &events.rows),
     })
 }
 
@@ -90,7 +95,7 @@ fn parties(request: &DisclosureRequest, organization: Option<&str>, grantee: Opt
     std::iter::once(organization).chain(grantee).collect()
 }
 
-/// The consent itself, and everything that happened under it.
+/// The consent itself, its end, and what happened under it.
 fn events_of(disclosure: &Disclosure<'_>, events: &[EventRow]) -> Value {
     let grant = disclosure.grant;
     let state = grant.status_at(disclosure.now);

@@ -2,14 +2,14 @@
 
 use crate::{canonical::NotCanonical, signature::DocumentKey};
 use axum::extract::FromRef;
-use gw_cache::Cache;
+use gw_cache::{Cache, Rate};
 use gw_crypto::KeyCipher;
-use gw_http::HttpContext;
+use gw_http::{ApiError, HttpContext};
 use gw_journal::Journal;
 use gw_policy::{PolicySettings, disclosure::GrantLimits};
 use gw_store::{Feed, Store, audit::AuditStore};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 use tokio_util::task::TaskTracker;
 
 /// The state shared by the routes; cheap to clone.
@@ -50,7 +50,22 @@ pub struct DisclosureSettings {
     pub limits: GrantLimits,
 }
 
+/// Requests of one administrator, and grants that one owner makes without a request, per minute (spec/50 section 8).
+const PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
+
 impl DisclosureState {
+    /// Counts a request or grant that this person creates.
+    ///
+    /// # Errors
+    /// 429 for more than 60 within a minute.
+    pub(crate) async fn check_creation_rate(&self, creator: &str) -> Result<(), ApiError> {
+        let rate = const { Rate::per_minute("disclosure_requests", PER_MINUTE) };
+        self.cache
+            .check_rate(rate, creator)
+            .await
+            .map_err(ApiError::rate_limited)
+    }
+
     /// The document with its signature in the member `signature` (rule 37).
     ///
     /// # Errors

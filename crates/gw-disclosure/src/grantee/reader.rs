@@ -93,7 +93,8 @@ impl GrantReader {
             return Err(GrantError::TokenMismatch);
         }
         let grant = state.open_grant(&self.snapshot, &self.user.external_id, id, self.now)?;
-        self.origin.set_org(grant.grant.org);
+        self.origin
+            .set_org_of_member(grant.grant.org, &self.snapshot, self.user.id, self.now);
         Ok(grant)
     }
 

@@ -63,7 +63,8 @@ pub(crate) async fn create_disclosure_token(
     let grant = state
         .open_grant(&user.caller.snapshot, &grantee.external_id, id, now)?
         .grant;
-    user.origin.set_org(grant.org);
+    user.origin
+        .set_org_of_member(grant.org, &user.caller.snapshot, grantee.id, now);
     let mut bits = [0; 32];
     state.http_context.entropy.fill(&mut bits);
     let token = URL_SAFE_NO_PAD.encode(bits);

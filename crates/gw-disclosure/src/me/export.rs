@@ -4,13 +4,13 @@ use crate::{
     error::OwnerError,
     grantee::reports::checkpoint_digest,
     input::paging,
-    me::all_events,
+    me::newest_events,
     wire::{EventRow, Grant, RequestWithDetails},
 };
 use axum::{Json, extract::State};
-use gw_http::{Page, PageQuery};
+use gw_http::{ApiError, PageQuery};
 use gw_store::{
-    read::DisclosureFilter,
+    read::{DisclosureFilter, Page},
     record::{DisclosureGrant, DisclosureRequestDetails},
 };
 use gw_types::DisclosureRequestId;
@@ -25,18 +25,35 @@ struct Exported {
     details: RequestWithDetails,
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<Grant>,
+    /// The number of all events of the grant.
+    event_count: u64,
+    /// The newest of them.
     events: Vec<EventRow>,
 }
 
-/// Exports everything that happened to the caller's data: each request with its grant and all events, the newest first,
-/// as a signed document. `total` is the number of requests; the next page begins after `offset` and `limit`.
+/// The most requests of a page: each costs some queries.
+const MAX_REQUESTS: u32 = 100;
+/// The largest integer that every reader of JSON represents exactly.
+const MAX_OFFSET: u64 = (1 << 53) - 1;
+/// A page of the export ends with the request that fills it to this many events.
+const PAGE_EVENTS: usize = 5000;
+
+/// Exports everything that happened to the caller's data: each request with its grant and its newest 1000 events, the
+/// newest first, as a signed document. `event_count` is the number of all events; the list of a grant's events has the
+/// others. `total` is the number of requests; a page has at most 100, and fewer if they have many events: `limit` says
+/// how many. The next page begins after `offset` and `limit`.
 #[utoipa::path(get, path = "/api/v1/me/disclosure/export", tag = "disclosure", security(("bearer" = [])),
     params(PageQuery), responses((status = 200, body = Object), OwnerError))]
 pub(crate) async fn export_my_disclosures(
     user: User,
     State(state): State<DisclosureState>,
-    page: Page<100>,
+    mut page: gw_http::Page<MAX_REQUESTS>,
 ) -> Result<Json<Value>, OwnerError> {
+    page.limit = page.limit.min(MAX_REQUESTS);
+    // The canonical form of the document writes no larger number exactly.
+    if page.offset > MAX_OFFSET {
+        return Err(ApiError::bad_request("offset must be at most 9007199254740991").into());
+    }
     let filter = DisclosureFilter::for_owner(user.id());
     let found = state
         .store
@@ -44,17 +61,25 @@ pub(crate) async fn export_my_disclosures(
         .list_disclosure_requests(&filter, paging(page))
         .await?;
     let mut grants = grants_of(&state, &filter, &found.rows).await?;
-    let mut disclosures = Vec::with_capacity(found.rows.len());
+    let (mut disclosures, mut event_count) = (Vec::with_capacity(found.rows.len()), 0);
     for details in found.rows {
+        if event_count >= PAGE_EVENTS {
+            break;
+        }
         let grant = grants.remove(&details.request.id);
         let events = match &grant {
-            Some(grant) => all_events(&state, grant).await?,
-            None => Vec::new(),
+            Some(grant) => newest_events(&state, grant).await?,
+            None => Page {
+                rows: Vec::new(),
+                total: 0,
+            },
         };
+        event_count += events.rows.len();
         disclosures.push(Exported {
             details: details.into(),
             grant: grant.map(Into::into),
-            events,
+            event_count: events.total,
+            events: events.rows,
         });
     }
     let page = page.answer(disclosures, found.total);

@@ -12,15 +12,25 @@ use crate::{
     events::{self, EventReader},
     wire::EventRow,
 };
+use axum::{Json, response::AppendHeaders};
 use gw_http::ApiError;
 use gw_store::{
-    read::Paging,
+    read::{Page, Paging},
     record::{DisclosureGrant, DisclosureRequestDetails, GrantWithRequest},
 };
 use gw_types::DisclosureRequestId;
 
-/// The most requests or grants of one answer: those of an owner are not paged.
+/// The first grants of an owner, and the newest events of a grant in one document.
 const ALL: Paging = Paging { limit: 1000, offset: 0 };
+
+/// A page of an owner's requests or grants, with `X-Total-Count`.
+type Counted<T> = (AppendHeaders<[(&'static str, String); 1]>, Json<Vec<T>>);
+
+fn counted<S, T: From<S>>(page: Page<S>) -> Counted<T> {
+    let rows = page.rows.into_iter().map(T::from).collect();
+    let headers = AppendHeaders([("x-total-count", page.total.to_string())]);
+    (headers, Json(rows))
+}
 
 fn request_id(text: &str) -> Result<DisclosureRequestId, ApiError> {
     text.parse().map_err(|_| ApiError::not_found(NO_REQUEST))
@@ -52,16 +62,8 @@ async fn own_grant(state: &DisclosureState, user: &User, id: &str) -> Result<Gra
     Ok(own.ok_or_else(|| ApiError::not_found(NO_GRANT))?)
 }
 
-/// All events of a grant, the newest first.
-async fn all_events(state: &DisclosureState, grant: &DisclosureGrant) -> Result<Vec<EventRow>, OwnerError> {
-    let (mut all, mut paging) = (Vec::new(), ALL);
-    loop {
-        let page = events::list(state, grant, EventReader::Owner, paging).await?;
-        let count = page.rows.len() as u64;
-        all.extend(page.rows);
-        paging.offset = paging.offset.saturating_add(count);
-        if count == 0 || paging.offset >= page.total {
-            return Ok(all);
-        }
-    }
+/// The newest events of a grant for a document, at most [`ALL`], and the number of all. The list of events has the
+/// rest.
+async fn newest_events(state: &DisclosureState, grant: &DisclosureGrant) -> Result<Page<EventRow>, OwnerError> {
+    Ok(events::list(state, grant, EventReader::Owner, ALL).await?)
 }

@@ -171,6 +171,15 @@ async fn ds7_ds8_a_request_names_reason_target_and_grantee() {
             with("requester_user_id", json!(w.admin.id)),
             "requester_user_id and requester_did do not agree",
         ),
+        // HD30: a user of another organization is as unknown as nobody.
+        (
+            with("requester_user_id", json!(w.other.id)),
+            "requester_user_id is unknown",
+        ),
+        (
+            with("requester_user_id", json!("00000000-0000-4000-8000-000000000001")),
+            "requester_user_id is unknown",
+        ),
         (
             with("requester_did", json!(w.owner.name.as_str())),
             "requester and target must differ",

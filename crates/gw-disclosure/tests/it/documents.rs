@@ -98,6 +98,7 @@ async fn section_9_a_receipt_tells_who_what_why_and_how_long() {
                 .collect()
         };
         assert_eq!(kinds(&receipt), ["explicit consent", "access", "access", "access"]);
+        assert_eq!(receipt["event_count"], 3);
         w.post(
             Caller::User(&w.owner),
             &format!("/me/disclosure/requests/{request}/revoke"),
@@ -134,12 +135,16 @@ async fn section_9_an_owner_exports_every_event() {
         assert_eq!((&newest["request"]["id"], newest.get("grant")), (&json!(pending), None));
         assert_eq!(oldest["grant"]["id"], grant);
         assert_eq!(oldest["events"].as_array().unwrap().len(), 3);
+        assert_eq!((&newest["event_count"], &oldest["event_count"]), (&json!(0), &json!(3)));
         let page = w
             .get(Caller::User(&w.owner), "/me/disclosure/export?limit=1&offset=1")
             .await
             .expect(200);
         assert_eq!(page["disclosures"].as_array().unwrap().len(), 1);
         assert_eq!(page["disclosures"][0]["grant"]["id"], grant);
+        w.get(Caller::User(&w.owner), "/me/disclosure/export?offset=9007199254740992")
+            .await
+            .expect_error(400, "offset must be at most 9007199254740991");
         let nothing = w
             .get(Caller::User(&w.grantee), "/me/disclosure/export")
             .await
@@ -171,4 +176,64 @@ async fn every_described_operation_is_served() {
         }
     }
     assert!(count > 20, "{count}");
+}
+
+/// Section 9: whoever reads a hundred thousand times makes no document that the gateway cannot hold. The rest of the
+/// events is in the list of events.
+#[tokio::test]
+async fn section_9_documents_have_the_newest_thousand_events_of_a_grant() {
+    on_both_engines(async |w| {
+        let mut grants = Vec::new();
+        for _ in 0..6 {
+            let (_, grant) = w.grant(json!({"methods": ["activity_logs"]})).await;
+            w.get(
+                Caller::User(&w.grantee),
+                &format!("/admin/disclosure/grants/{grant}/logs"),
+            )
+            .await
+            .expect(200);
+            w.fixture.clock.pass(1);
+            grants.push(grant);
+        }
+        let records = w.fixture.records();
+        let reads = records
+            .iter()
+            .filter(|record| matches!(record, gw_audit::Record::Disclosure(_)));
+        let many = reads.flat_map(|read| std::iter::repeat_n(read.clone(), 1000)).collect();
+        w.seal(gw_audit::Stream::Disclosure, many).await;
+
+        let owner = Caller::User(&w.owner);
+        let path = format!("/me/disclosure/grants/{}/receipt", grants[0]);
+        let receipt = w.get(owner, &path).await.expect(200);
+        let accesses = receipt["events"].as_array().unwrap().iter();
+        let accesses = accesses.filter(|event| event["event_type"] == "access").count();
+        assert_eq!((accesses, &receipt["event_count"]), (1000, &json!(1002)));
+
+        let mut exported = Vec::new();
+        let mut offset = 0;
+        while offset < 6 {
+            let page = w
+                .get(owner, &format!("/me/disclosure/export?offset={offset}"))
+                .await
+                .expect(200);
+            let disclosures = page["disclosures"].as_array().unwrap();
+            let events = disclosures.iter().map(|one| one["events"].as_array().unwrap().len());
+            assert!(events.sum::<usize>() <= 5000, "a page of bounded size");
+            for one in disclosures {
+                assert_eq!(
+                    (one["events"].as_array().unwrap().len(), &one["event_count"]),
+                    (1000, &json!(1002))
+                );
+                exported.push(one["grant"]["id"].as_str().unwrap().to_owned());
+            }
+            assert_eq!(
+                page["limit"].as_u64().unwrap().min(6 - offset),
+                disclosures.len() as u64
+            );
+            offset += disclosures.len() as u64;
+        }
+        grants.reverse();
+        assert_eq!(exported, grants, "every disclosure once, the newest first");
+    })
+    .await;
 }

@@ -120,6 +120,34 @@ pub(crate) fn later(w: &World, user: &TestUser) -> TestUser {
     }
 }
 
+/// Section 8: an owner makes at most 60 grants a minute, and long lists say how many rows there are.
+#[tokio::test]
+async fn ds8_grants_without_a_request_are_limited_and_lists_are_counted() {
+    on_both_engines(async |w| {
+        let owner = Caller::User(&w.owner);
+        let body = json!({"grantee_did": w.grantee.name.as_str(), "reason": "for my accountant"});
+        for made in 0..60 {
+            // Refused ones count, too.
+            let body = if made < 3 {
+                body.clone()
+            } else {
+                json!({"grantee_did": "x", "reason": "r"})
+            };
+            let status = w.post(owner, "/me/disclosure/grants", body).await.status.as_u16();
+            assert_eq!(status, if made < 3 { 201 } else { 400 });
+        }
+        let refused = w.post(owner, "/me/disclosure/grants", body).await;
+        assert_eq!(refused.status.as_u16(), 429, "{}", refused.text);
+        assert!(refused.headers.contains_key("retry-after"));
+        for path in ["grants", "grants/all", "requests/all"] {
+            let page = w.get(owner, &format!("/me/disclosure/{path}?limit=2&offset=2")).await;
+            assert_eq!(page.headers["x-total-count"], "3", "{path}");
+            assert_eq!(page.expect(200).as_array().unwrap().len(), 1, "{path}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_owner_discloses_to_a_did_that_did_not_ask() {
     on_both_engines(async |w| {

@@ -63,8 +63,13 @@ impl AuditStore {
         // The position of each transition in the whole list: it follows the reads after it and the newer transitions.
         let mut positions = Vec::with_capacity(transitions.len());
         for (newer, transition) in transitions.iter().enumerate() {
-            let after = select.clone().filter(C::CreatedAt.gt(transition.created_at.micros()));
-            let after = after.count(&self.pools.reader).await?;
+            let after = match reads {
+                0 => 0,
+                1.. => {
+                    let after = select.clone().filter(C::CreatedAt.gt(transition.created_at.micros()));
+                    after.count(&self.pools.reader).await?
+                }
+            };
             positions.push(after.saturating_add(to_u64(newer)));
         }
         let total = reads.saturating_add(to_u64(transitions.len()));

@@ -211,6 +211,17 @@ impl Queries<'_> {
         })
     }
 
+    /// The number of an owner's grants whose secrets are kept: active ones, and those that ended lately.
+    ///
+    /// # Errors
+    /// Any database error.
+    pub async fn count_kept_disclosures(&self, owner: UserId) -> Result<u64, StoreError> {
+        let kept = disclosure_grants::Entity::find()
+            .filter(disclosure_grants::Column::OwnerUserId.eq(owner.0))
+            .filter(disclosure_grants::Column::Secret.is_not_null());
+        Ok(kept.count(&self.conn).await?)
+    }
+
     /// Whether a sweep would change something: a request or a grant has ended and that is not recorded, or a secret is
     /// to be destroyed `kept` after the end of its grant.
     ///

@@ -15,6 +15,9 @@ pub const MAX_LEGAL_BASIS: usize = 255;
 pub const MAX_ORG_GRANTS: u64 = 500;
 /// Maximum active grants of one owner to one grantee, so that one member does not use up the room of the organization.
 pub const MAX_OWNER_GRANTS: u64 = 50;
+/// Maximum grants of one owner whose secrets are kept: those that are active, and those that ended lately. Every
+/// instance holds them in memory.
+pub const MAX_KEPT_GRANTS: u64 = 500;
 
 /// A request for a grant of disclosure.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,8 @@ pub use contract::{
 };
 pub use disclosure::{
     DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureRequestDetails, DisclosureSweep,
-    GrantWithRequest, MAX_LEGAL_BASIS, MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest,
+    GrantWithRequest, MAX_KEPT_GRANTS, MAX_LEGAL_BASIS, MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON,
+    NewDisclosureRequest,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;

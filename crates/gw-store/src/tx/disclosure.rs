@@ -10,8 +10,8 @@ use crate::{
     entity::{disclosure_grants, disclosure_requests, users},
     read::{decidable, overdue_grants, overdue_requests, spent_secrets},
     record::{
-        DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_LEGAL_BASIS,
-        MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest, WebhookEventType,
+        DisclosureApproval, DisclosureGrant, DisclosureRequest, DisclosureSweep, GrantWithRequest, MAX_KEPT_GRANTS,
+        MAX_LEGAL_BASIS, MAX_ORG_GRANTS, MAX_OWNER_GRANTS, MAX_REASON, NewDisclosureRequest, WebhookEventType,
     },
     row,
 };
@@ -129,8 +129,8 @@ impl Tx {
     /// [`DisclosureError::UnknownRequest`], [`DisclosureError::NotOwner`], [`DisclosureError::Transition`] if it is not
     /// pending or has expired, [`DisclosureError::Scope`] if the approval discloses more than was requested,
     /// [`DisclosureError::Duration`], [`DisclosureError::TooManyGrants`], [`DisclosureError::TooManyOwnerGrants`],
-    /// [`DisclosureError::ReasonLength`],
-    /// [`DisclosureError::Secret`]; [`DisclosureError::Store`] if the database fails.
+    /// [`DisclosureError::TooManyKeptGrants`], [`DisclosureError::ReasonLength`], [`DisclosureError::Secret`];
+    /// [`DisclosureError::Store`] if the database fails.
     pub async fn approve_disclosure(
         &mut self,
         id: DisclosureRequestId,
@@ -155,6 +155,9 @@ impl Tx {
     ) -> Result<GrantWithRequest, DisclosureError> {
         let request = self.owned_request(id, owner).await?;
         let GrantTerms { scope, expires_at } = request.terms(approval, limits, self.now)?;
+        if self.read().count_kept_disclosures(owner).await? >= MAX_KEPT_GRANTS {
+            return Err(DisclosureError::TooManyKeptGrants);
+        }
         if let Some(grantee) = &request.requester_did {
             let active = self
                 .read()

@@ -46,6 +46,9 @@ pub enum DisclosureError {
     /// 400 (spec/50 section 8).
     #[error("you have the maximum of 50 active grants to the requester")]
     TooManyOwnerGrants,
+    /// 400: every instance holds them in memory.
+    #[error("you have the maximum of 500 grants that are active or ended lately")]
+    TooManyKeptGrants,
     /// 400: what has expired cannot be revoked (spec/50 section 3).
     #[error("grant has expired")]
     GrantExpired,
@@ -82,6 +85,7 @@ impl DisclosureError {
             | Self::LegalBasisRequired
             | Self::TooManyGrants
             | Self::TooManyOwnerGrants
+            | Self::TooManyKeptGrants
             | Self::GrantExpired
             | Self::Scope(_)
             | Self::Duration(_) => Some(400),

@@ -6,13 +6,8 @@ use crate::{
     wire::{CreateDisclosureRequestBody, Request},
 };
 use axum::extract::State;
-use gw_cache::Rate;
 use gw_http::{ApiError, Created};
-use gw_store::record::NewDisclosureRequest;
-use std::num::NonZeroU32;
-
-/// Requests of one administrator per minute (spec/50 section 8).
-const PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
+use gw_store::{DisclosureError, record::NewDisclosureRequest};
 
 /// Asks a member of the organization to disclose data to a grantee. The owner approves or rejects the request.
 #[utoipa::path(post, path = "/api/v1/admin/disclosure/requests", tag = "disclosure",
@@ -25,12 +20,23 @@ pub(crate) async fn create_disclosure_request(
     let JsonBody(body) = body?;
     let org = admin.org(body.org_id.as_deref(), "org_id is required")?;
     admin.require_writer(org)?;
-    check_rate(&state, &admin).await?;
+    let creator = admin.user().map(|user| user.id.to_string());
+    state
+        .check_creation_rate(creator.as_deref().unwrap_or("platform"))
+        .await?;
     let target = input::present(body.target_user_id.as_deref());
     let target = target.ok_or_else(|| ApiError::bad_request("target_user_id is required"))?;
     let target = input::id(target, "target_user_id")?;
     let requester = input::present(body.requester_user_id.as_deref());
     let mut requester = requester.map(|text| input::id(text, "requester_user_id")).transpose()?;
+    // Anybody else is named by the DID: an id must not tell who a user of another organization is (HD30).
+    let is_foreign = |user| {
+        let snapshot = state.feed.pin().snapshot;
+        !snapshot.is_member(user, org, state.http_context.now())
+    };
+    if admin.user().is_some() && requester.is_some_and(is_foreign) {
+        return Err(DisclosureError::UnknownRequester.into());
+    }
     let requester_did = input::present(body.requester_did.as_deref());
     let mut requester_did = requester_did
         .map(|text| input::did(text, "requester_did"))
@@ -58,12 +64,4 @@ pub(crate) async fn create_disclosure_request(
     admin.origin.set_org(org);
     let location = format!("/api/v1/admin/disclosure/requests/{}", request.id);
     Ok(Created(location, request.into()))
-}
-
-async fn check_rate(state: &DisclosureState, admin: &Admin) -> Result<(), ApiError> {
-    let rate = const { Rate::per_minute("disclosure_requests", PER_MINUTE) };
-    let key = admin
-        .user()
-        .map_or_else(|| "platform".to_owned(), |user| user.id.to_string());
-    state.cache.check_rate(rate, &key).await.map_err(ApiError::rate_limited)
 }

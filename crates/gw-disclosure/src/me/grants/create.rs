@@ -21,6 +21,7 @@ pub(crate) async fn grant_disclosure(
     body: Result<JsonBody<GrantDisclosureBody>, ApiError>,
 ) -> Result<Created<DisclosureApproveResponse>, OwnerError> {
     let JsonBody(body) = body?;
+    state.check_creation_rate(&user.id().to_string()).await?;
     let org = organization(&state, &user, input::present(body.org_id.as_deref()))?;
     let grantee = input::did(&body.grantee_did, "grantee_did")?;
     let new = NewDisclosureRequest {

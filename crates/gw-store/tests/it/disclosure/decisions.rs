@@ -281,4 +281,17 @@ async fn ds8_active_grants_to_a_grantee_are_limited_by_owner_and_organization(wo
     let other_org = "UPDATE disclosure_grants SET org_id = request_id";
     world.tamper(&[other_org]).await;
     approve(world, request.id, people.owner, &approval).await.unwrap();
+    // All 500 are the owner's again, and ended: they count until their secrets are destroyed.
+    let ended = "UPDATE disclosure_grants SET expires_at = granted_at";
+    let of_owner = "UPDATE disclosure_grants SET owner_user_id = \
+                    (SELECT target_user_id FROM disclosure_requests LIMIT 1)";
+    world.tamper(&[ended, of_owner]).await;
+    let mut tx = world.begin().await;
+    let request = tx.create_disclosure_request(people.request()).await.unwrap();
+    tx.commit().await.unwrap();
+    let refused = approve(world, request.id, people.owner, &approval).await.unwrap_err();
+    assert!(matches!(refused, DisclosureError::TooManyKeptGrants), "{refused:?}");
+    assert_eq!(refused.http_status(), Some(400));
+    world.tamper(&["UPDATE disclosure_grants SET secret = NULL"]).await;
+    approve(world, request.id, people.owner, &approval).await.unwrap();
 }
