@@ -406,6 +406,31 @@ async fn ds19_ds39_a_page_needs_the_grant_and_the_journal() {
     assert_eq!(world.get(ALICE, &next).await.json()["error"], "grant not found");
 }
 
+/// HD5, rule 22: a grantee who guesses the hash of a disclosed transaction that is shown without it learns nothing,
+/// also not from the own events.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd5_the_search_for_a_hash_that_is_not_shown_leaves_no_read() {
+    let world = World::random(44, PolicySettings::SPEC).await;
+    let reads = || std::mem::take(&mut *world.grants.reads.lock().unwrap());
+    let searches = async |level| {
+        world.set_policy(Some(disclosing(&world.chain, level)));
+        let (mut found, mut recorded) = (0, 0);
+        for row in rows_of_wallet(&world.chain) {
+            let hash = row.data.transaction.hash;
+            let answer = world.get(ALICE, &format!("/search/suggestions?q={hash:#x}")).await;
+            let is_found = !answer.json().as_array().unwrap().is_empty();
+            let is_recorded = !reads().is_empty();
+            assert!(is_found || !is_recorded, "{level:?} {hash}");
+            found += usize::from(is_found);
+            recorded += usize::from(is_recorded);
+        }
+        (found, recorded)
+    };
+    let (by_full, recorded) = searches(Level::Full).await;
+    let (by_alias, _) = searches(Level::Pseudonymous).await;
+    assert!(by_alias < by_full && recorded > 0, "{by_alias} {by_full} {recorded}");
+}
+
 /// Rule 39: a feed that shows more because of a grant is recorded as a read under it, with the disclosed addresses, and
 /// is not sent if the read cannot be recorded. Without a grant, and where the viewer sees the same without it, there is
 /// no read.
