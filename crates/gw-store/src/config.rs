@@ -31,6 +31,8 @@ pub enum Location {
         direct: Option<Secret>,
         /// Maximum lifetime of a connection (`DB_CONN_MAX_LIFETIME`).
         lifetime: Duration,
+        /// Whether the server may take seconds for each answer, until requests are served.
+        is_patient: bool,
     },
 }
 
@@ -41,7 +43,18 @@ impl Location {
             url,
             direct: None,
             lifetime: Duration::from_secs(300),
+            is_patient: false,
         }
+    }
+
+    /// Lets the server take seconds for each answer, until [`end_patience`](crate::Store::end_patience): for commands,
+    /// and for the start of a gateway; no effect on SQLite.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        if let Self::Postgres { is_patient, .. } = &mut self {
+            *is_patient = true;
+        }
+        self
     }
 
     /// Sets the maximum lifetime of connections; no effect on SQLite.

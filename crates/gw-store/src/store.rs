@@ -154,6 +154,12 @@ impl Store {
         self.inner.commits.wait().await;
     }
 
+    /// Requests wait for answers from now on: a server that takes more than half a second for one counts as unreachable
+    /// ([`Location::patient`](crate::Location::patient)).
+    pub fn end_patience(&self) {
+        self.inner.pools.writer.liveness.end_patience();
+    }
+
     /// Whether mutations are accepted, as far as known: there is room for writes, the SQLite file is at its path, our
     /// credential has its privileges, and no mutation was recently rejected because of a lock. Does not query the
     /// database.

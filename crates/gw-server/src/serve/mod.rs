@@ -111,6 +111,7 @@ async fn serve(config: Config) -> Result<(), ServeError> {
     let connections = Connections::new(shutdown.clone());
     let listeners = Listeners::bind(&setup.config).await?;
     let routers = listeners.serve(&setup.config, &connections, &ready);
+    storage.end_patience();
 
     let retention = sealer::retention(&setup, &storage, &audit_log).await?;
     let sealer = Sealer::start(&setup, &storage, &audit_log);

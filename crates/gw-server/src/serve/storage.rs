@@ -19,6 +19,12 @@ pub(super) struct Storage {
 }
 
 impl Storage {
+    /// Requests wait for answers of the databases from now on.
+    pub(super) fn end_patience(&self) {
+        self.store.end_patience();
+        self.audit.end_patience();
+    }
+
     /// Opens both stores, and takes the lease of the policy store before it opens the audit store. The first instance
     /// resets the tracing toggles. Returns the alarm to raise if the outbox of the policy store was set back.
     ///

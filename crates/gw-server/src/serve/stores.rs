@@ -98,7 +98,9 @@ impl Platform {
 
     fn location(&self, config: &Config, url: Option<&Secret>, file: &str) -> anyhow::Result<Location> {
         match (url, &self.directory) {
-            (Some(url), _) => Ok(Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime)),
+            (Some(url), _) => Ok(Location::postgres(url.clone())
+                .with_lifetime(config.store.max_lifetime)
+                .patient()),
             (None, DataDirectory::Held(directory)) => Ok(Location::Sqlite {
                 directory: Arc::clone(directory),
                 file: file.to_owned(),
@@ -241,7 +243,9 @@ pub(crate) async fn audit_admin(
     audit: &AuditStore,
 ) -> anyhow::Result<AuditAdmin> {
     if let Some(url) = &config.audit.retention.admin_url {
-        let location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
+        let location = Location::postgres(url.clone())
+            .with_lifetime(config.store.max_lifetime)
+            .patient();
         let admin = StoreConfig {
             connections: 2,
             ..platform.store_config(config, location)?

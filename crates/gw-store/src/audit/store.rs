@@ -69,6 +69,11 @@ impl AuditStore {
         migration::check::<AuditMigrator>(&self.pools.reader).await
     }
 
+    /// As [`Store::end_patience`](crate::Store::end_patience).
+    pub fn end_patience(&self) {
+        self.pools.writer.liveness.end_patience();
+    }
+
     /// Returns the schema as text, object by object.
     ///
     /// # Errors

@@ -30,6 +30,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// Timeout for a fresh connection and one answer on it.
 pub(super) const PROBE: Duration = Duration::from_millis(500);
 
+/// The same while no request waits: before the gateway serves, and in commands. A busy machine needs seconds.
+const PATIENT_PROBE: Duration = Duration::from_secs(10);
+
 /// How long a rejected mutation counts as the state of the database while no other mutation is tried.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
 
@@ -47,20 +50,37 @@ pub(crate) struct Liveness {
     lacks_privileges: AtomicBool,
     /// Time and result of the last probe. Locked during a probe: all waiting tasks share one.
     probe: Mutex<Option<(Instant, bool)>>,
+    /// Whether no request waits for answers.
+    is_patient: AtomicBool,
     /// When a mutation was last rejected, in milliseconds since `start` plus one; 0 if one succeeded since.
     refused: AtomicU64,
 }
 
 impl Liveness {
-    pub(super) fn new(server: Option<PgConnectOptions>) -> Self {
+    pub(super) fn new(server: Option<PgConnectOptions>, is_patient: bool) -> Self {
         Self {
             server,
+            is_patient: AtomicBool::new(is_patient),
             start: Instant::now(),
             answered: AtomicU64::new(0),
             lacks_room: AtomicBool::new(false),
             lacks_privileges: AtomicBool::new(false),
             probe: Mutex::default(),
             refused: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on requests wait for answers.
+    pub(crate) fn end_patience(&self) {
+        self.is_patient.store(false, Ordering::Relaxed);
+    }
+
+    /// How long a fresh connection or a ping may take.
+    pub(super) fn probe_limit(&self) -> Duration {
+        if self.is_patient.load(Ordering::Relaxed) {
+            PATIENT_PROBE
+        } else {
+            PROBE
         }
     }
 
@@ -168,12 +188,11 @@ impl Liveness {
             return alive;
         }
         let probed_at = Instant::now();
-        let alive = matches!(timeout(PROBE, ask(server)).await, Ok(true)) || answered_recently();
+        let alive = matches!(timeout(self.probe_limit(), ask(server)).await, Ok(true)) || answered_recently();
         if !alive {
             tracing::warn!(
                 "the database does not answer in time: waiting requests are answered 503; check the database \
-                 server, the \
-                 network, and whether this machine is overloaded"
+                 server, the network, and whether this machine is overloaded"
             );
         }
         *last = Some((probed_at, alive));
@@ -226,9 +245,12 @@ fn no_answer() -> DbErr {
     DbErr::Conn(RuntimeErr::SqlxError(Arc::new(sqlx::Error::Io(cause))))
 }
 
-/// Awaits a ping for at most [`PROBE`]; a lost connection is an error.
-pub(super) async fn soon(ping: impl Future<Output = Result<(), sqlx::Error>>) -> Result<(), sqlx::Error> {
-    match timeout(PROBE, ping).await {
+/// Awaits a ping for at most this long; a lost connection is an error.
+pub(super) async fn within(
+    limit: Duration,
+    ping: impl Future<Output = Result<(), sqlx::Error>>,
+) -> Result<(), sqlx::Error> {
+    match timeout(limit, ping).await {
         Ok(answer) => answer,
         Err(_) => Err(sqlx::Error::Io(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -247,16 +269,37 @@ mod tests {
     /// Promised in docs/reliability.md for changes that begin while the database does not answer.
     const PROMISED: Duration = Duration::from_secs(1);
 
-    /// The clock is paused: it moves only when every task waits, so the machine's load decides nothing.
-    #[tokio::test(start_paused = true)]
-    async fn rl14_waits_for_a_database_that_does_not_answer_end_within_a_second() {
-        // The kernel accepts connections to this port, and no process reads from them.
+    /// A server that accepts connections and never answers: the kernel accepts, and no process reads.
+    fn silent_server() -> (TcpListener, PgConnectOptions) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")
             .port(listener.local_addr().unwrap().port())
             .ssl_mode(PgSslMode::Disable);
-        let liveness = Arc::new(Liveness::new(Some(server)));
+        (listener, server)
+    }
+
+    /// Starts and commands wait for a busy server; requests do not.
+    #[tokio::test(start_paused = true)]
+    async fn a_start_waits_for_seconds_until_requests_wait() {
+        let (_listener, server) = silent_server();
+        let liveness = Liveness::new(Some(server), true);
+        let waited = async || {
+            let start = Instant::now();
+            let result = liveness.wait_for(pending::<Result<(), DbErr>>()).await;
+            assert!(result.as_ref().is_err_and(is_lost), "{result:?}");
+            start.elapsed()
+        };
+        assert!(waited().await >= PATIENT_PROBE);
+        liveness.end_patience();
+        assert!(waited().await <= PROMISED);
+    }
+
+    /// The clock is paused: it moves only when every task waits, so the machine's load decides nothing.
+    #[tokio::test(start_paused = true)]
+    async fn rl14_waits_for_a_database_that_does_not_answer_end_within_a_second() {
+        let (_listener, server) = silent_server();
+        let liveness = Arc::new(Liveness::new(Some(server), false));
         let mut waits = JoinSet::new();
         for _ in 0..12 {
             let liveness = Arc::clone(&liveness);

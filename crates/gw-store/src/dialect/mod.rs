@@ -215,7 +215,12 @@ impl Pools {
         match location {
             Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,
             Location::SqliteReadOnly { file } => sqlite::open_read_only(file).await,
-            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime, steps).await,
+            Location::Postgres {
+                url,
+                lifetime,
+                is_patient,
+                ..
+            } => postgres::open(url, connections, *lifetime, *is_patient, steps).await,
         }
         .map_err(StoreError::from)
     }

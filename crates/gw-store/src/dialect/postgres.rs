@@ -4,7 +4,7 @@ pub(super) mod indexes;
 
 use super::{
     CHANNEL, Engine, Pool, Pools,
-    liveness::{Liveness, soon},
+    liveness::{Liveness, within},
     schema::SchemaObject,
     session::Session,
 };
@@ -96,16 +96,23 @@ const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_ti
 type Kept<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
 
 /// Whether a connection stays in the pool: it is young and answers.
-fn keep(connection: &mut PgConnection, is_young: bool) -> Kept<'_> {
+fn keep<'a>(connection: &'a mut PgConnection, is_young: bool, liveness: &Liveness) -> Kept<'a> {
+    let limit = liveness.probe_limit();
     Box::pin(async move {
         if is_young {
-            soon(connection.ping()).await?;
+            within(limit, connection.ping()).await?;
         }
         Ok(is_young)
     })
 }
 
-pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, steps: &[String]) -> Result<Pools, DbErr> {
+pub(super) async fn open(
+    url: &Secret,
+    connections: u32,
+    lifetime: Duration,
+    is_patient: bool,
+    steps: &[String],
+) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
     let options = PgConnectOptions::from_str(url.expose())
         .map_err(failed)?
@@ -116,7 +123,8 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, ste
     let path = search_path(&mut first, steps).await.map_err(failed)?;
     first.close().await.map_err(failed)?;
     let session: Arc<str> = format!("SET search_path = {path}; {SESSION}").into();
-    let liveness = Arc::new(Liveness::new(Some(options.clone())));
+    let liveness = Arc::new(Liveness::new(Some(options.clone()), is_patient));
+    let (acquired, released) = (Arc::clone(&liveness), Arc::clone(&liveness));
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         // The pool's own search for idle and old connections can spin for ever: sqlx 0.9.0 counts idle connections
@@ -135,8 +143,8 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration, ste
         })
         // The ping is limited, so that a connection whose packets vanish is closed rather than waited for (RL14).
         .test_before_acquire(false)
-        .before_acquire(move |connection, meta| keep(connection, meta.age < lifetime))
-        .after_release(move |connection, meta| keep(connection, meta.age < lifetime))
+        .before_acquire(move |connection, meta| keep(connection, meta.age < lifetime, &acquired))
+        .after_release(move |connection, meta| keep(connection, meta.age < lifetime, &released))
         .connect_with(options)
         .await
         .map_err(failed)?;

@@ -234,7 +234,7 @@ async fn connect(options: SqliteConnectOptions, connections: u32, usage: PoolUse
         .await
         .map_err(|cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause))))?;
     let db = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
-    Ok(Pool::new(db, Arc::new(Liveness::new(None)), suspect))
+    Ok(Pool::new(db, Arc::new(Liveness::new(None, false)), suspect))
 }
 
 /// Whether a released connection has no open transaction (RL1). After `SQLITE_FULL` and `SQLITE_IOERR` SQLite may have
