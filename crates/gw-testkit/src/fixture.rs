@@ -161,7 +161,7 @@ impl Fixture {
 
     async fn open(storage: Arc<Storage>, clock: ManualClock, entropy: Arc<dyn Entropy>, journal: Arc<Journal>) -> Self {
         let location = match &storage.config.database {
-            Some(url) => Location::postgres(Secret::new(url.clone())),
+            Some(url) => Location::postgres(Secret::new(url.clone())).patient(),
             None => storage.file("gateway.db"),
         };
         let store = Store::open(store_config(location, &clock, &entropy))

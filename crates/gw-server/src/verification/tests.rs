@@ -192,7 +192,10 @@ impl World {
         let dir = tempfile::tempdir().expect("a directory");
         let (location, url) = if engine == "postgres" {
             let database = postgres::database().expect("a server")?;
-            (Location::postgres(Secret::new(database.url.clone())), database.url)
+            (
+                Location::postgres(Secret::new(database.url.clone())).patient(),
+                database.url,
+            )
         } else {
             let lock = Arc::new(DirectoryLock::acquire(dir.path()).expect("held"));
             let url = format!("sqlite://{}", dir.path().join("audit.db").display());

@@ -37,7 +37,9 @@ async fn an_old_connection_is_closed_and_a_young_one_is_kept() {
         let Some(database) = postgres::database().unwrap() else {
             return;
         };
-        let location = Location::postgres(Secret::new(database.url.clone())).with_lifetime(lifetime);
+        let location = Location::postgres(Secret::new(database.url.clone()))
+            .patient()
+            .with_lifetime(lifetime);
         let store = Store::open(config(&location, &Arc::new(ManualClock::default()), 1))
             .await
             .unwrap();

@@ -69,7 +69,8 @@ impl World {
     pub(crate) async fn unmigrated_postgres() -> Option<Self> {
         let database = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
         let audit = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
-        let [location, audit] = [database, audit].map(|database| Location::postgres(Secret::new(database.url)));
+        let [location, audit] =
+            [database, audit].map(|database| Location::postgres(Secret::new(database.url)).patient());
         Some(Self::at("postgres", location, audit, None).await)
     }
 

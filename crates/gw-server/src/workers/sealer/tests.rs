@@ -102,7 +102,7 @@ impl World {
     async fn postgres() -> Option<Self> {
         let policy = gw_testkit::postgres::database().unwrap()?.url;
         let audit = gw_testkit::postgres::database().unwrap()?.url;
-        let locations = [&policy, &audit].map(|url| Location::postgres(Secret::new(url.clone())));
+        let locations = [&policy, &audit].map(|url| Location::postgres(Secret::new(url.clone())).patient());
         Some(Self::at(tempfile::tempdir().unwrap(), locations, [policy, audit]).await)
     }
 
