@@ -14,6 +14,7 @@ use std::{
 /// The crates of the spine, each with the crates of the spine that it may use.
 const SPINE: &[(&str, &[&str])] = &[
     ("gw-types", &[]),
+    ("gw-money", &[]),
     ("gw-crypto", &["gw-types"]),
     ("gw-evm", &["gw-types"]),
     ("gw-audit", &["gw-types"]),
