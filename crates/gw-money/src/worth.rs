@@ -14,8 +14,8 @@ use std::{cmp::Ordering, fmt, iter::Sum, str::FromStr};
 ///
 /// Values compare as numbers, whatever the decimal places of their tokens.
 // Bounds. An amount is below 2^256 < 1.16·10^77, a price mantissa below 10^36: the numerator of one token is below
-// 1.16·10^113 and fits 512 bits (1.34·10^154). In a sum, the numerators of tokens with fewer places are multiplied by up
-// to 10^77 and may exceed 512 bits; the sum is then `Saturated`.
+// 1.16·10^113 and fits 512 bits (1.34·10^154). In a sum, the numerators of tokens with fewer places are multiplied by
+// up to 10^77 and may exceed 512 bits; the sum is then `Saturated`.
 //
 // Saturation never changes a decision: a numerator of 2^512 at the largest denominator, 10^95, is a value above 10^59,
 // and no threshold exceeds 10^15.
