@@ -19,6 +19,7 @@ const SPINE: &[(&str, &[&str])] = &[
     ("gw-evm", &["gw-types"]),
     ("gw-audit", &["gw-types"]),
     ("gw-policy", &["gw-types", "gw-evm"]),
+    ("gw-transfer-rules", &["gw-types", "gw-evm", "gw-money"]),
     ("gw-postings", &["gw-types"]),
     ("gw-zk", &["gw-types"]),
 ];
@@ -39,6 +40,7 @@ const FEATURES: &[&str] = &[
     "gw-rpc",
     "gw-admin",
     "gw-disclosure",
+    "gw-compliance",
     "gw-indexer",
     "gw-explorer",
     "gw-explorer-backend",
