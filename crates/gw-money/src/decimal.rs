@@ -14,6 +14,7 @@ const MAX_EXPONENT: i32 = 400;
 /// The text has the form of a JSON number: no leading `+`, no leading zeros, digits on both sides of the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
+    /// Not for zero.
     is_negative: bool,
     /// No multiple of ten, or zero. Below 10^100: the text has no more digits.
     mantissa: U512,
@@ -70,7 +71,7 @@ impl Decimal {
 
     /// Whether this is below zero. A zero with a sign is not.
     pub fn is_negative(&self) -> bool {
-        self.is_negative && !self.is_zero()
+        self.is_negative
     }
 
     /// The absolute value, times `10^scale`.

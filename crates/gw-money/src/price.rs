@@ -1,11 +1,6 @@
 //! Prices of tokens (CO-18).
 
-use crate::{
-    Decimal, DecimalError,
-    decimal::ScaleError,
-    digits::{power_of_ten, scaled_text},
-    json,
-};
+use crate::{Decimal, DecimalError, decimal::ScaleError, digits::scaled_text, json};
 use alloy_primitives::{U256, U512};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, num::NonZeroU128, str::FromStr};
@@ -95,9 +90,6 @@ impl Price {
     }
 
     fn from_wide(mantissa: U512) -> Result<Self, PriceError> {
-        if mantissa >= power_of_ten(36) {
-            return Err(PriceError::TooLarge);
-        }
         Self::from_mantissa(u128::try_from(mantissa).map_err(|_| PriceError::TooLarge)?)
     }
 }
