@@ -133,6 +133,3 @@ impl NetFlows {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

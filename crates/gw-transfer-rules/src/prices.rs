@@ -174,6 +174,3 @@ impl fmt::Display for FeedId {
         f.write_str(&self.0)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -418,6 +418,3 @@ impl fmt::Display for TravelRecordId {
         fmt::Display::fmt(&self.0.as_hyphenated(), f)
     }
 }
-
-#[cfg(test)]
-mod tests;

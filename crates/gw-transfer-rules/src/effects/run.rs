@@ -271,11 +271,12 @@ fn storage_evidence(
             .filter(|log| log.is_transfer())
             .copied()
             .collect();
-        let named = transfers.iter().chain(ordered.iter().filter(of_token));
+        let named = || transfers.iter().chain(ordered.iter().filter(of_token));
         let run = TokenRun {
             token: *token,
             change,
-            near: &named.flat_map(|effect| [effect.from, effect.to]).collect(),
+            near: &named().flat_map(|effect| [effect.from, effect.to]).collect(),
+            payers: &named().map(|effect| effect.from).collect(),
             logged: &transfers,
             all,
             callers: &ordinary_calls(trace)

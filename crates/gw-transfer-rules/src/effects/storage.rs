@@ -44,7 +44,7 @@ use std::{
 };
 
 /// The most hashes that the search of one transaction computes.
-pub const MAX_SLOT_HASHES: usize = 65_536;
+pub const MAX_SLOT_HASHES: usize = 32_768;
 
 /// Slots below this number are ordinary variables, such as a total supply, not elements of mappings.
 const ORDINARY_SLOTS: u64 = 1 << 16;
@@ -93,6 +93,8 @@ pub(super) struct TokenRun<'a> {
     pub(super) logged: &'a [Effect],
     /// The holders that its logs and calls name.
     pub(super) near: &'a BTreeSet<Address>,
+    /// Those among them who pay.
+    pub(super) payers: &'a BTreeSet<Address>,
     /// All addresses that the run mentions.
     pub(super) all: &'a BTreeSet<Address>,
     /// The accounts that call it.
@@ -160,8 +162,9 @@ fn search(run: &TokenRun<'_>, budget: &mut HashBudget) -> Result<Vec<Holdings>, 
     let mut found: Vec<Holdings> = vec![Holdings::default(); MAPPINGS.len()];
     // The holders that logs and calls name are tried first: most transactions change no other balances.
     let further: BTreeSet<Address> = run.all.difference(run.near).copied().collect();
+    let mut knows_allowances = false;
     for holders in [run.near, &further] {
-        for (mapping, holdings) in MAPPINGS.iter().zip(&mut found) {
+        for (index, (mapping, holdings)) in MAPPINGS.iter().zip(&mut found).enumerate() {
             if open.is_empty() {
                 break;
             }
@@ -172,8 +175,9 @@ fn search(run: &TokenRun<'_>, budget: &mut HashBudget) -> Result<Vec<Holdings>, 
                     is_hit = true;
                 }
             }
-            if is_hit {
-                remove_allowances(&mut open, *mapping, holders, run.callers, budget)?;
+            if is_hit && !knows_allowances {
+                knows_allowances = true;
+                remove_allowances(&mut open, index, run, budget)?;
             }
         }
     }
@@ -192,25 +196,24 @@ fn changed_slots(change: &Change) -> BTreeMap<B256, (U256, U256)> {
     changed.collect()
 }
 
-/// Removes the allowances that callers used. Their mapping mostly follows that of the balances, and finding them ends
-/// the search early.
+/// Removes the allowances that callers used. Their mapping mostly follows that of the balances, which is at `index`.
+/// Finding them ends the search early.
 fn remove_allowances(
     open: &mut BTreeMap<B256, (U256, U256)>,
-    balances: Mapping,
-    owners: &BTreeSet<Address>,
-    callers: &BTreeSet<Address>,
+    index: usize,
+    run: &TokenRun<'_>,
     budget: &mut HashBudget,
 ) -> Result<(), EffectsError> {
-    let Some(allowances) = balances.next() else {
-        return Ok(());
-    };
-    for owner in owners {
-        let inner = budget.slot(allowances, *owner)?;
-        for caller in callers {
+    let following = MAPPINGS.iter().skip(index).skip(1);
+    for mapping in following.chain(MAPPINGS.iter().take(index)) {
+        for owner in run.payers {
             if open.is_empty() {
                 return Ok(());
             }
-            open.remove(&budget.slot(allowances.at(inner), *caller)?);
+            let inner = budget.slot(*mapping, *owner)?;
+            for caller in run.callers {
+                open.remove(&budget.slot(mapping.at(inner), *caller)?);
+            }
         }
     }
     Ok(())
@@ -227,16 +230,6 @@ impl Mapping {
                 const SEED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0x87, 0xa2, 0x11, 0xa2];
                 keccak256([holder.as_slice(), &SEED].concat())
             }
-        }
-    }
-
-    /// The mapping at the next position.
-    fn next(self) -> Option<Self> {
-        let next = |position: B256| B256::from(U256::from_be_bytes(position.0).wrapping_add(U256::ONE));
-        match self {
-            Self::Solidity(position) => Some(Self::Solidity(next(position))),
-            Self::Vyper(position) => Some(Self::Vyper(next(position))),
-            Self::Solady => None,
         }
     }
 
