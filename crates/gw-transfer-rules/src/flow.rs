@@ -5,8 +5,8 @@
 //! larger gain of each asset counts.
 //!
 //! A transfer to oneself, a mint and a burn are no flows (CO-23), with one exception: a token that burns from one
-//! holder and mints to another in one transaction has moved its amount. So what a holder was minted in all counts up to
-//! what other holders of the asset burned in all. A flash mint nets to nothing.
+//! holder and mints to another in one transaction has moved its amount. So what a holder was minted beyond its own
+//! burns counts up to what other holders of the asset burned. A flash mint nets to nothing.
 //!
 //! Effects that were not observed in a run ([`Evidence::is_observed`](crate::effects::Evidence::is_observed)) raise
 //! the gain of their recipient and never lower that of their payer.
@@ -88,7 +88,7 @@ struct Sums {
 /// The sums of one run.
 struct NetFlows {
     sums: BTreeMap<(Address, Asset), Sums>,
-    /// What holders burned beyond what they were minted.
+    /// What all holders burned.
     burned: BTreeMap<Asset, U512>,
 }
 
@@ -118,7 +118,7 @@ impl NetFlows {
         let mut burned: BTreeMap<Asset, U512> = BTreeMap::new();
         for ((_, asset), sums) in &sums {
             let total = burned.entry(*asset).or_default();
-            *total = total.saturating_add(sums.burned.saturating_sub(sums.minted));
+            *total = total.saturating_add(sums.burned);
         }
         Self { sums, burned }
     }
@@ -127,7 +127,8 @@ impl NetFlows {
     fn gains(&self) -> impl Iterator<Item = ((Address, Asset), U256)> {
         self.sums.iter().filter_map(|((address, asset), sums)| {
             let burned = self.burned.get(asset).copied().unwrap_or_default();
-            let minted = sums.minted.saturating_sub(sums.burned).min(burned);
+            let by_others = burned.saturating_sub(sums.burned);
+            let minted = sums.minted.saturating_sub(sums.burned).min(by_others);
             let gain = sums.received.saturating_add(minted).saturating_sub(sums.given);
             (!gain.is_zero()).then(|| ((*address, *asset), gain.saturating_to()))
         })

@@ -212,8 +212,8 @@ impl RecordState {
     /// A claim does not end with its lease alone: as long as the nonce is free, the transaction may be mined, and the
     /// record would be used twice. A claim that ends after the record's end leaves an expired record.
     ///
-    /// [`RecordEvent::Refused`] must be certain. If the transaction was sent before with an unknown outcome, a node that
-    /// refuses it for its nonce may have mined it: that is [`RecordEvent::OutcomeUnknown`].
+    /// [`RecordEvent::Refused`] must be certain. If the transaction was sent before with an unknown outcome, a node
+    /// that refuses it for its nonce may have mined it: that is [`RecordEvent::OutcomeUnknown`].
     ///
     /// # Errors
     /// [`RecordError`] if the state does not allow the event.

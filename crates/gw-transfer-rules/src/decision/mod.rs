@@ -6,8 +6,8 @@
 //!
 //! Readings of the table where it leaves a choice:
 //!
-//! - A transaction without effects is screened, too (CO-33: zero-value calls included). Step 1 then lets it pass without
-//!   a log row unless a list has one of its parties.
+//! - A transaction without effects is screened, too (CO-33: zero-value calls included). Step 1 then lets it pass
+//!   without a log row unless a list has one of its parties.
 //! - A threshold applies to one beneficiary: the lower override of the sender and of that beneficiary, else that of the
 //!   organization. So a transfer to one address never changes the threshold of another.
 //! - Under the policy `allowed`, only what has no price passes without a value; tokens with a price are valued all the

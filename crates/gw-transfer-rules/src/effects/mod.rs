@@ -11,8 +11,8 @@
 //!   unknown payer. The receivers of fees are left out, since a fee is no transfer,
 //! - the calldata of the top-level call, and of inner calls of [`Transaction::balance_tokens`]: what it orders beyond
 //!   the logs counts too, so that a token without events is seen. Order and log of one transfer count once,
-//! - the storage of [`Transaction::balance_tokens`], see [`mod@storage`]. Where it shows balances, it replaces the orders
-//!   for a recipient that it or a log shows: a token that keeps a fee moves less than was ordered.
+//! - the storage of [`Transaction::balance_tokens`], see [`mod@storage`]. Where it shows balances, it replaces the
+//!   orders for a recipient that it or a log shows: a token that keeps a fee moves less than was ordered.
 //!
 //! Where two pieces of evidence differ, the larger amount counts. Only what was observed, frames and logs, lowers what
 //! an account received in all; orders and differences only raise it.
@@ -76,8 +76,8 @@ pub enum Evidence {
     Log,
     /// Calldata that orders it. The amount is what exceeds the logs.
     Calldata,
-    /// A native balance of the state diff. The amount is what exceeds the frames; `from` is the sender, because the payer
-    /// is unknown.
+    /// A native balance of the state diff. The amount is what exceeds the frames; `from` is the sender, because the
+    /// payer is unknown.
     BalanceDiff,
     /// Storage of the token. The amount is what exceeds the logs; `from` is the sender, because the payer is unknown.
     StorageDiff,

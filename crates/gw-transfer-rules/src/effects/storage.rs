@@ -344,4 +344,28 @@ mod tests {
             "{outer}"
         );
     }
+
+    /// A transaction with more holders than can be tried is refused.
+    #[test]
+    fn a_search_among_too_many_holders_is_refused() {
+        let token = Address::repeat_byte(1);
+        let mut change = Change::default();
+        // A slot that belongs to nobody keeps the search going.
+        change.storage.insert(B256::repeat_byte(9), B256::repeat_byte(1));
+        let (none, all) = (BTreeSet::new(), BTreeSet::from([token]));
+        let run = TokenRun {
+            token,
+            change: &change,
+            logged: &[],
+            near: &none,
+            payers: &none,
+            all: &all,
+            callers: &none,
+            sender: token,
+        };
+        let search = |hashes| evidence(&run, &mut HashBudget(hashes)).map(|evidence| evidence.shows_balances);
+        assert_eq!(search(MAPPINGS.len()), Ok(false));
+        assert_eq!(search(MAPPINGS.len() - 1), Err(EffectsError::TooManyHolders));
+        assert_eq!(HashBudget::new().0, MAX_SLOT_HASHES);
+    }
 }

@@ -103,6 +103,9 @@ fn co23_a_burn_with_a_mint_elsewhere_is_a_transfer() {
     assert_eq!(gains(run(3, 5)), [(ALICE, TOKEN, 3)]);
     let flash = vec![moved(TOKEN, ZERO, ALICE, 1_000), moved(TOKEN, ALICE, ZERO, 1_000)];
     assert!(gains(flash).is_empty());
+    // A mint to the payer does not turn the transfer into an issue.
+    let hidden = [run(5, 5), vec![moved(TOKEN, ZERO, SENDER, 5)]].concat();
+    assert_eq!(gains(hidden), [(ALICE, TOKEN, 5)]);
     let other = vec![moved(TOKEN, SENDER, ZERO, 5), moved(Token::Native, ZERO, ALICE, 5)];
     assert!(gains(other).is_empty(), "another token does not move");
 }

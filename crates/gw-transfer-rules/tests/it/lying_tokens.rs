@@ -7,7 +7,7 @@ use crate::support::{
     units,
 };
 use alloy_primitives::{B256, b256, keccak256};
-use gw_transfer_rules::{Token, effects::EffectsError, flow::gains};
+use gw_transfer_rules::{Token, flow::gains};
 use gw_types::{Address, U256};
 
 /// A call of a priced token that pays Alice.
@@ -218,26 +218,6 @@ fn co22_the_id_of_a_collectible_is_no_amount() {
     let run = Run::call(NFT, 0, input.clone()).collectible(NFT, SENDER, ALICE, 778);
     let listed = Sent::call(NFT, 0, input).run(run).listed();
     assert_eq!(listed.len(), 2);
-}
-
-/// A transaction with more holders than can be tried is refused.
-#[test]
-fn a_search_among_too_many_holders_is_refused() {
-    let holders = |count: u64| {
-        let input: Vec<u8> = (0..count)
-            .flat_map(|index| {
-                let mut word = B256::ZERO;
-                word.0[12..].copy_from_slice(keccak256(index.to_be_bytes()).0[..20].as_ref());
-                word.0
-            })
-            .collect();
-        let input = [vec![1, 2, 3, 4], input].concat();
-        // A slot that belongs to nobody keeps the search going.
-        let run = Run::call(COIN, 0, input.clone()).slot(COIN, B256::repeat_byte(9), 1, 2);
-        Sent::call(COIN, 0, input).priced(COIN).run(run)
-    };
-    assert!(holders(50).try_effects().is_ok());
-    assert_eq!(holders(500).try_effects(), Err(EffectsError::TooManyHolders));
 }
 
 /// The search of an ordinary transfer ends early: a call with many words costs nothing if all slots are explained.

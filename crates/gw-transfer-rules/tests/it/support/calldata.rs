@@ -1,7 +1,29 @@
 //! Encodes calldata. Arguments are written by hand, so that the tests do not share code with the decoder.
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{hex, keccak256};
 use gw_types::{Address, U256};
+
+/// Selectors of the table.
+pub(crate) const KNOWN: [[u8; 4]; 18] = [
+    hex!("a9059cbb"),
+    hex!("23b872dd"),
+    hex!("f242432a"),
+    hex!("2eb2c2d6"),
+    hex!("ac9650d8"),
+    hex!("5ae401dc"),
+    hex!("252dba42"),
+    hex!("82ad56cb"),
+    hex!("174dea71"),
+    hex!("6a761202"),
+    hex!("8d80ff0a"),
+    hex!("e9ae5c53"),
+    hex!("1fad948c"),
+    hex!("765e827f"),
+    hex!("b61d27f6"),
+    hex!("34fcd5be"),
+    hex!("47e1da2a"),
+    hex!("d505accf"),
+];
 
 /// One argument.
 #[derive(Clone, Debug)]

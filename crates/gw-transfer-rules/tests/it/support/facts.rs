@@ -24,8 +24,8 @@ pub(crate) const USER: UserId = UserId::fixed(1);
 /// When everything is decided.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
-/// Facts that a test changes one by one. At first, an organization with enabled rules: currency USD, threshold 1000, the
-/// native coin at 2000 from a fresh feed, no other price.
+/// Facts that a test changes one by one. At first, an organization with enabled rules: currency USD, threshold 1000,
+/// the native coin at 2000 from a fresh feed, no other price.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) config: Option<OrgConfig>,
@@ -223,11 +223,6 @@ impl World {
 
     pub(crate) fn decide(&self, effects: &Effects) -> Decision {
         self.with_facts(|facts, now| decide(facts, effects, now))
-    }
-
-    /// Decides about a payment of wei to Alice.
-    pub(crate) fn decide_payment(&self, wei: U256) -> Decision {
-        self.decide(&payment(Token::Native, wei))
     }
 }
 

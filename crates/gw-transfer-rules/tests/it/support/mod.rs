@@ -150,3 +150,9 @@ pub(crate) fn moved(token: Token, from: Address, to: Address, amount: u64) -> Ef
 pub(crate) fn effects(run: Vec<Effect>) -> Effects {
     Effects::from_parts(SENDER, Some(ROUTER), vec![run], [])
 }
+
+/// The calldata of `aggregate3Value` that pays wei.
+pub(crate) fn aggregate_payments(payments: &[(Address, u64)]) -> Vec<u8> {
+    let calls = payments.iter().map(|(to, amount)| (*to, *amount, Vec::new()));
+    calldata::aggregate3_value(calls.collect())
+}

@@ -8,6 +8,15 @@ use std::collections::BTreeMap;
 
 pub(crate) const TRANSFER: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 
+/// The events of the table.
+pub(crate) const EVENTS: [B256; 5] = [
+    TRANSFER,
+    b256!("c3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"),
+    b256!("4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"),
+    b256!("8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925"),
+    b256!("17307eab39ab6107e8899845ad3d59bd9653f200f220920489ca2b5937696c31"),
+];
+
 /// A run. The first frame is the top frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
