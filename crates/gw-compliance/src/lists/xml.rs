@@ -353,6 +353,7 @@ mod tests {
             "<a><![CDATA[</a>",
             "<a",
             "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a/>",
+            "<?xml version=\"1.0\" encoding=utf-8?><a/>",
             "<!DOCTYPE a [<!ENTITY e \"x\">]><a>&e;</a>",
             "<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a/>",
             "<b/>",

@@ -61,6 +61,14 @@ fn co36_the_ofac_list_gives_addresses_with_entries() {
                 "OFAC SDN list, entry 90002: Digital Currency Address - ETH"
             ),
             (
+                repeated("6"),
+                "OFAC SDN list, entry 90003: Digital Currency Address - USDC"
+            ),
+            (
+                repeated("7"),
+                "OFAC SDN list, entry 90003: Digital Currency Address - USDC"
+            ),
+            (
                 "0xabcdefabcdefabcdefabcdefabcdefabcdefabcd".to_owned(),
                 "OFAC SDN list, entry 90002: Digital Currency Address - ETH"
             ),
@@ -128,9 +136,10 @@ fn co36_the_fingerprint_is_that_of_the_file() {
 fn co36_no_part_of_a_list_is_a_list() {
     for (list, text) in [(PublicList::OfacSdn, OFAC), (PublicList::EuConsolidated, EU)] {
         let end = text.trim_end().len();
-        for length in (0..end).filter(|length| text.is_char_boundary(*length)) {
+        for length in (0..end).step_by(5).filter(|length| text.is_char_boundary(*length)) {
             assert!(parse(list, text.get(..length).unwrap()).is_err(), "{length} bytes");
         }
+        assert!(parse(list, text.get(..end - 1).unwrap()).is_err());
         assert!(parse(list, text.get(..end).unwrap()).is_ok());
     }
 }
@@ -210,9 +219,9 @@ fn co36_lists_above_a_limit_are_refused() {
         max_addresses,
     };
     let parse = |limits| PublicList::OfacSdn.parse(&mut OFAC.as_bytes(), &limits);
-    assert!(parse(limits(size, 4)).is_ok());
-    assert!(matches!(parse(limits(size - 1, 4)), Err(ListError::TooLarge(limit)) if limit == size - 1));
-    assert!(matches!(parse(limits(size, 3)), Err(ListError::TooManyAddresses(3))));
+    assert!(parse(limits(size, 6)).is_ok());
+    assert!(matches!(parse(limits(size - 1, 6)), Err(ListError::TooLarge(limit)) if limit == size - 1));
+    assert!(matches!(parse(limits(size, 5)), Err(ListError::TooManyAddresses(5))));
     let deep = OFAC.replacen("<Comment />", &"<c>".repeat(70), 1);
     assert!(matches!(ofac(&deep), Err(ListError::TooDeep(_))));
     let long = OFAC.replacen("EXAMPLE", &"E".repeat(2_000_000), 1);
@@ -232,8 +241,10 @@ fn co36_a_slow_input_gives_the_same_list() {
             self.0.read(&mut buffer[..length])
         }
     }
-    let list = PublicList::OfacSdn.parse(&mut Slow(OFAC.as_bytes()), &ListLimits::default());
-    assert_eq!(list.unwrap(), ofac(OFAC).unwrap());
+    for (list, text) in [(PublicList::OfacSdn, OFAC), (PublicList::EuConsolidated, EU)] {
+        let slow = list.parse(&mut Slow(text.as_bytes()), &ListLimits::default());
+        assert_eq!(slow.unwrap(), parse(list, text).unwrap());
+    }
 }
 
 proptest! {

@@ -86,6 +86,25 @@ fn co17_documents_keep_the_exact_text() {
     assert!(serde_json::from_str::<TokenDecimals>("6.0").is_err());
 }
 
+/// CO-17: the reader of request bodies, which names the failing member, keeps the text of numbers.
+#[test]
+fn co17_numbers_pass_exactly_through_the_reader_of_request_bodies() {
+    let text = r#"{"prices":{"eur":0.100000000000000001},"threshold":"901.48","amount":null,"decimals":18}"#;
+    let row: Row = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap();
+    let price = row.prices[&Currency::EUR].unwrap();
+    assert_eq!(price.to_string(), "0.100000000000000001");
+    assert_eq!(row.threshold.unwrap().to_string(), "901.48");
+
+    let wrong = text.replace("901.48", "-1");
+    let error = serde_path_to_error::deserialize::<_, Row>(&mut serde_json::Deserializer::from_str(&wrong));
+    let error = error.unwrap_err();
+    assert_eq!(error.path().to_string(), "threshold");
+    assert!(
+        error.to_string().contains("a threshold must not be negative"),
+        "{error}"
+    );
+}
+
 /// CO-20: the text of the largest amounts is read back.
 #[test]
 fn co20_amounts_have_no_upper_bound_in_their_text() {
