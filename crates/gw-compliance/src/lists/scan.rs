@@ -71,10 +71,8 @@ fn take_word(characters: &mut Chars<'_>) -> String {
 
 /// The address of 40 hexadecimal digits.
 pub(super) fn address(digits: &str) -> Option<Address> {
-    if digits.len() != ADDRESS_DIGITS || !is_hex(digits) {
-        return None;
-    }
-    digits.parse().ok()
+    // A prefix is no digit.
+    if is_hex(digits) { digits.parse().ok() } else { None }
 }
 
 /// Removes characters that are not seen.

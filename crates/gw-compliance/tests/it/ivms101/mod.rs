@@ -282,6 +282,8 @@ fn co38_a_birth_is_in_the_past() {
         ("1990-01-01T00:00:00Z", Some(Problem::Date)),
         ("01-01-1990", Some(Problem::Date)),
         ("+990-01-01", Some(Problem::Date)),
+        ("+1990-02-28", Some(Problem::Date)),
+        ("-1990-02-28", Some(Problem::Date)),
         ("1990-01-0１", Some(Problem::Date)),
     ] {
         let pointer = at(NATURAL, "/dateAndPlaceOfBirth/dateOfBirth");
