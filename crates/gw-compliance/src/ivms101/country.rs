@@ -12,7 +12,7 @@ const CODES: &str = "\
 
 /// Whether a text is an assigned alpha-2 code, in upper case.
 pub(super) fn is_country(text: &str) -> bool {
-    text.len() == 2 && CODES.split(' ').any(|code| code == text)
+    CODES.split(' ').any(|code| code == text)
 }
 
 #[cfg(test)]
