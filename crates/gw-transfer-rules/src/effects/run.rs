@@ -195,11 +195,12 @@ fn beyond_logs(
     Ok(effects)
 }
 
-/// What was ordered beyond the logs, by asset and parties. The order of a collectible by `transferFrom` reads like one
-/// of an amount; a log of that id answers it.
+/// What was ordered beyond the logs, by asset and recipient. The payer does not count: a token that trusts a forwarder
+/// logs the payer that the forwarder names. The order of a collectible by `transferFrom` reads like one of an amount; a
+/// log of that id answers it.
 fn missing(logged: &[Effect], ordered: &[Effect]) -> Vec<Effect> {
-    type Key = (Asset, Address, Address);
-    let key = |effect: &Effect| (effect.asset(), effect.from, effect.to);
+    type Key = (Asset, Address);
+    let key = |effect: &Effect| (effect.asset(), effect.to);
     let sums = |effects: &[Effect]| {
         let mut sums: BTreeMap<Key, U512> = BTreeMap::new();
         for effect in effects {
@@ -219,7 +220,7 @@ fn missing(logged: &[Effect], ordered: &[Effect]) -> Vec<Effect> {
             id: order.amount,
             ..order.asset()
         };
-        ids.contains(&(asset, order.from, order.to))
+        ids.contains(&(asset, order.to))
     };
     let amounts: Vec<Effect> = ordered
         .iter()

@@ -121,6 +121,18 @@ fn co22_each_container_of_the_table_is_unpacked() {
     }
 }
 
+/// CO-22: a contract that calls its own functions moves its value once.
+#[test]
+fn co22_the_value_of_a_multicall_counts_once() {
+    let input = multicall(vec![transfer(ALICE, 5), transfer(BOB, 6)]);
+    let expected = [
+        "Native native sender>router 9 Calldata",
+        "Erc20 router sender>alice 5 Calldata",
+        "Erc20 router sender>bob 6 Calldata",
+    ];
+    assert_eq!(Sent::call(ROUTER, 9, input).listed(), expected);
+}
+
 /// CO-22: the operations of `handleOps` are calls by the entry point to the accounts, in both versions; accounts pay.
 #[test]
 fn co22_user_operations_are_unpacked() {

@@ -356,6 +356,7 @@ fn co25_values_add_up_over_tokens() {
         (TransferType::Mixed, None, None)
     );
     assert_eq!(row.amount_fiat.map(|fiat| fiat.to_string()), Some("1000".to_owned()));
+    assert_eq!(row.price, None, "several prices");
 }
 
 /// Section 7, step 8: a beneficiary above its threshold needs a record for each token, and others need none; all

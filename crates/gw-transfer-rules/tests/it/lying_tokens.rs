@@ -145,6 +145,9 @@ fn co25_a_hidden_recipient_is_counted_as_the_token_contract() {
         U256::ZERO
     );
     assert_eq!(gain(&effects(run().transfer(COIN, SENDER, zero, 60)), COIN), units(40));
+    // Nor does a balance of the zero address, to which burned tokens go, explain a loss twice.
+    let credited = run().transfer(COIN, SENDER, zero, 60).holding(COIN, 0, zero, 0, 60);
+    assert_eq!(gain(&effects(credited), COIN), units(40));
     // A mint elsewhere does not explain more.
     let minted = run().transfer(COIN, SENDER, zero, 60).transfer(COIN, zero, SENDER, 10);
     assert_eq!(gain(&effects(minted), COIN), units(50));
@@ -161,6 +164,19 @@ fn co25_counters_and_times_are_no_balances() {
             .holding(COIN, 5, ALICE, 1, 1_700_000_000)
     };
     assert_eq!(alice_gains(100, counted), units(100));
+}
+
+/// CO-25: if two mappings look like balances, the one that shows more counts, not their sum.
+#[test]
+fn co25_the_larger_of_two_mappings_counts() {
+    let both = |run: Run| {
+        run.transfer(COIN, SENDER, ALICE, 10)
+            .holding(COIN, 0, SENDER, 500, 400)
+            .holding(COIN, 0, ALICE, 0, 100)
+            .holding(COIN, 8, SENDER, 500, 300)
+            .holding(COIN, 8, ALICE, 0, 200)
+    };
+    assert_eq!(alice_gains(10, both), units(200));
 }
 
 /// CO-25: a rebasing token that counts in shares is logged in tokens; the larger number counts.
@@ -205,6 +221,17 @@ fn co25_inner_calls_of_priced_tokens_are_orders() {
     // An inner call that was undone orders nothing.
     let undone = Sent::call(ROUTER, 0, []).priced(COIN).run(run().fails());
     assert!(undone.effects().is_empty());
+}
+
+/// CO-25: a token that trusts a forwarder logs another payer than the caller; order and log are still one transfer.
+#[test]
+fn co25_a_forwarded_transfer_counts_once() {
+    let run = Run::call(ROUTER, 0, [])
+        .pay(ROUTER, COIN, 0)
+        .input(transfer(ALICE, 100))
+        .transfer(COIN, BOB, ALICE, 100);
+    let sent = Sent::call(ROUTER, 0, []).priced(COIN).run(run);
+    assert_eq!(sent.listed(), ["Erc20 coin bob>alice 100 Log"]);
 }
 
 /// CO-22: `transferFrom` of a collectible is an order of its id, not of that many tokens.

@@ -525,7 +525,7 @@ fn decided(world: &World, effects: &Effects) -> Reading {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     /// Section 7: both readings agree in verdict, reason, logging, claims and the step that decides.
     #[test]
