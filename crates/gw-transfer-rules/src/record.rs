@@ -72,7 +72,7 @@ pub enum RecordStatus {
 
 /// What the node says about a claim without a known outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeFinding {
+pub enum NodeReply {
     /// It knows the transaction.
     Known {
         /// The hash.
@@ -114,7 +114,7 @@ pub enum RecordEvent {
         /// The transaction.
         transaction: TransactionKey,
         /// The answer.
-        finding: NodeFinding,
+        reply: NodeReply,
     },
     /// The end of its life may have passed.
     Expire,
@@ -223,7 +223,7 @@ impl RecordState {
             RecordEvent::Accepted { transaction, tx_hash } => self.accept(transaction, tx_hash, now),
             RecordEvent::Refused { transaction } => self.release(transaction),
             RecordEvent::OutcomeUnknown { transaction } => self.require_claim(transaction).map(|()| RecordChange::Keep),
-            RecordEvent::Reconciled { transaction, finding } => self.reconcile(transaction, finding, now),
+            RecordEvent::Reconciled { transaction, reply } => self.reconcile(transaction, reply, now),
             RecordEvent::Expire => Ok(self.expire(now)),
             RecordEvent::Delete => match self {
                 Self::Unused { .. } | Self::Expired { .. } => Ok(RecordChange::Remove),
@@ -275,16 +275,16 @@ impl RecordState {
     fn reconcile(
         self,
         transaction: TransactionKey,
-        finding: NodeFinding,
+        reply: NodeReply,
         now: Timestamp,
     ) -> Result<RecordChange, RecordError> {
         self.require_claim(transaction)?;
-        match (self, finding) {
-            (_, NodeFinding::Known { tx_hash }) => self.accept(transaction, tx_hash, now),
-            (Self::Reserved { lease_until, .. }, NodeFinding::NonceUsed) if lease_until <= now => {
+        match (self, reply) {
+            (_, NodeReply::Known { tx_hash }) => self.accept(transaction, tx_hash, now),
+            (Self::Reserved { lease_until, .. }, NodeReply::NonceUsed) if lease_until <= now => {
                 self.release(transaction)
             }
-            (_, NodeFinding::NonceUsed | NodeFinding::Unknown) => Ok(RecordChange::Keep),
+            (_, NodeReply::NonceUsed | NodeReply::Unknown) => Ok(RecordChange::Keep),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lists of sanctioned addresses and their screening (spec/60 section 9).
 
-use crate::effects::Party;
+use crate::effects::ScreenedParty;
 use alloy_primitives::map::AddressSet;
 use gw_types::Address;
 
@@ -39,7 +39,7 @@ pub struct Screening {
     /// The number of parties.
     pub parties: usize,
     /// The first party on the list.
-    pub hit: Option<Party>,
+    pub hit: Option<ScreenedParty>,
 }
 
 impl SanctionList {
@@ -62,7 +62,7 @@ impl SanctionList {
     }
 
     /// Screens parties in their order: the first one on the list is the hit.
-    pub fn screen(&self, scope: SanctionScope, parties: &[Party]) -> Screening {
+    pub fn screen(&self, scope: SanctionScope, parties: &[ScreenedParty]) -> Screening {
         Screening {
             scope,
             version: self.version,

@@ -86,11 +86,11 @@ async fn first_connection(pool: &PgPool) -> Result<(), sqlx::Error> {
     }
 }
 
-/// Tells the pool whether it keeps a connection.
-type Kept<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
+/// The pool's question whether it keeps a connection.
+type ConnectionCheck<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
 
 /// Whether a connection stays in the pool: it is in order and answers.
-fn keep(connection: &mut PgConnection, is_in_order: bool) -> Kept<'_> {
+fn check_connection(connection: &mut PgConnection, is_in_order: bool) -> ConnectionCheck<'_> {
     Box::pin(async move { Ok(is_in_order && timeout(PING, connection.ping()).await.is_ok_and(|ping| ping.is_ok())) })
 }
 
@@ -118,10 +118,10 @@ async fn connect(
         })
         // The ping has a limit, so that a connection whose packets vanish is closed rather than waited for.
         .test_before_acquire(false)
-        .before_acquire(|connection, meta| keep(connection, meta.age < LIFETIME))
+        .before_acquire(|connection, meta| check_connection(connection, meta.age < LIFETIME))
         .after_release(move |connection, meta| {
             let failed = noted.swap(false, Ordering::AcqRel);
-            keep(connection, !failed && meta.age < LIFETIME)
+            check_connection(connection, !failed && meta.age < LIFETIME)
         })
         .connect_lazy_with(options);
     first_connection(&pool).await.map_err(failed)?;

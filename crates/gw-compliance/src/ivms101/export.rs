@@ -1,6 +1,6 @@
 //! The payload of IVMS101 that a provider sends to another one.
 
-use super::{DataFormat, FieldError, Party, PartyData, Problem, json::Pointer, person, read_object};
+use super::{DataFormat, FieldError, PartyData, Problem, TransferParty, json::Pointer, person, read_object};
 use gw_types::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ struct OriginatingProvider<'a> {
 /// Why a record has no payload: the data of this party has another form than IVMS101.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data of the {0} is not in the form of IVMS101")]
-pub struct FreeFormData(pub Party);
+pub struct FreeFormData(pub TransferParty);
 
 impl ProviderData {
     /// Checks the text of a JSON object with the member `legalPerson`: its name of the type LEGL, and an address, a
@@ -60,7 +60,10 @@ impl<'a> IdentityPayload<'a> {
         beneficiary: &'a PartyData,
         provider: &'a ProviderData,
     ) -> Result<Self, FreeFormData> {
-        for (party, data) in [(Party::Originator, originator), (Party::Beneficiary, beneficiary)] {
+        for (party, data) in [
+            (TransferParty::Originator, originator),
+            (TransferParty::Beneficiary, beneficiary),
+        ] {
             match data.format {
                 DataFormat::Ivms101 => {}
                 DataFormat::FreeForm => return Err(FreeFormData(party)),

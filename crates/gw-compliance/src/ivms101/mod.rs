@@ -27,7 +27,7 @@ pub const MAX_SIZE: usize = 16 * 1024;
 
 /// Whose data it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Party {
+pub enum TransferParty {
     /// Who sends.
     Originator,
     /// Who receives.
@@ -47,7 +47,7 @@ pub enum DataFormat {
 #[derive(Clone, Copy, Debug)]
 pub struct DataRules<'a> {
     /// Whose data it is.
-    pub party: Party,
+    pub party: TransferParty,
     /// The organization's `travel_rule_data`: whether other forms than IVMS101 are refused.
     pub required: DataFormat,
     /// The addresses of which `accountNumber` names one: those linked to the originator, or that of the beneficiary.
@@ -138,7 +138,7 @@ pub enum Problem {
     Account,
 }
 
-impl Party {
+impl TransferParty {
     /// The name in messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -195,7 +195,7 @@ impl PartyData {
     }
 }
 
-impl fmt::Display for Party {
+impl fmt::Display for TransferParty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -221,7 +221,7 @@ fn read_object(text: &str) -> Result<BTreeMap<String, Tree>, FieldError> {
 
 /// Data with persons of either party is IVMS101, and must then fit its own party.
 fn format(members: &BTreeMap<String, Tree>, required: DataFormat) -> DataFormat {
-    let has_persons = [Party::Originator, Party::Beneficiary]
+    let has_persons = [TransferParty::Originator, TransferParty::Beneficiary]
         .into_iter()
         .any(|party| members.contains_key(party.persons()));
     if has_persons { DataFormat::Ivms101 } else { required }

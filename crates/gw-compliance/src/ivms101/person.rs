@@ -1,7 +1,7 @@
 //! The rules for persons (spec/60 section 11).
 
 use super::{
-    DataRules, FieldError, Party, Problem,
+    DataRules, FieldError, Problem, TransferParty,
     country::is_country,
     is_lei,
     json::{Pointer, Tree},
@@ -52,10 +52,10 @@ pub(super) fn check_provider(members: &Members, now: Timestamp) -> Result<(), Fi
     if !members.contains_key("legalPerson") || members.contains_key("naturalPerson") {
         return Err(Pointer::ROOT.error(Problem::NotALegalPerson));
     }
-    check_person(members, &Pointer::ROOT, Party::Originator, now)
+    check_person(members, &Pointer::ROOT, TransferParty::Originator, now)
 }
 
-fn check_person(person: &Members, at: &Pointer<'_>, party: Party, now: Timestamp) -> Result<(), FieldError> {
+fn check_person(person: &Members, at: &Pointer<'_>, party: TransferParty, now: Timestamp) -> Result<(), FieldError> {
     match (person.get("naturalPerson"), person.get("legalPerson")) {
         (Some(natural), None) => {
             let at = at.member("naturalPerson");
@@ -118,7 +118,12 @@ fn check_legal_name<'a>(name: &'a Members, at: &Pointer<'_>) -> Result<&'a str, 
 }
 
 /// Checks what identifies a person. An originator needs one of them.
-fn check_identification(person: &Members, at: &Pointer<'_>, party: Party, has_birth: bool) -> Result<(), FieldError> {
+fn check_identification(
+    person: &Members,
+    at: &Pointer<'_>,
+    party: TransferParty,
+    has_birth: bool,
+) -> Result<(), FieldError> {
     let mut is_identified = has_birth;
     if let Some(addresses) = person.get("geographicAddress") {
         for_each_object(addresses, &at.member("geographicAddress"), check_address)?;
@@ -133,8 +138,8 @@ fn check_identification(person: &Members, at: &Pointer<'_>, party: Party, has_bi
         is_identified = true;
     }
     match party {
-        Party::Originator if !is_identified => Err(at.error(Problem::Identification)),
-        Party::Originator | Party::Beneficiary => Ok(()),
+        TransferParty::Originator if !is_identified => Err(at.error(Problem::Identification)),
+        TransferParty::Originator | TransferParty::Beneficiary => Ok(()),
     }
 }
 

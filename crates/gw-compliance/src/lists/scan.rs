@@ -110,7 +110,7 @@ mod tests {
 
     const DIGITS: &str = "8589427373d6d84e98730d7795d8f6f8731fda16";
 
-    fn listed() -> Address {
+    fn sample_address() -> Address {
         DIGITS.parse().unwrap()
     }
 
@@ -135,11 +135,11 @@ mod tests {
             format!("00x{DIGITS}"),
         ] {
             let scan = scan(&text);
-            assert_eq!(scan.addresses, [listed()], "{text}");
+            assert_eq!(scan.addresses, [sample_address()], "{text}");
             assert!(scan.unreadable.is_empty(), "{text}");
         }
         let two = scan(&format!("0x{DIGITS};0x{}", "1".repeat(40)));
-        assert_eq!(two.addresses, [listed(), Address::repeat_byte(0x11)]);
+        assert_eq!(two.addresses, [sample_address(), Address::repeat_byte(0x11)]);
     }
 
     /// CO-36: an address that cannot be read is reported, never dropped.

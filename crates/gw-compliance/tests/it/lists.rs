@@ -226,7 +226,7 @@ fn co36_lists_above_a_limit_are_refused() {
     assert!(matches!(ofac(&deep), Err(ListError::TooDeep(_))));
     let long = OFAC.replacen("EXAMPLE", &"E".repeat(2_000_000), 1);
     assert!(matches!(ofac(&long), Err(ListError::TokenTooLong(_))));
-    // The same text in pieces that are short each.
+    // Each piece is short; the text is too long.
     let pieces = EU.replacen("Cut off", &"a&amp;".repeat(700_000), 1);
     assert!(matches!(eu(&pieces), Err(ListError::TokenTooLong(_))));
 }

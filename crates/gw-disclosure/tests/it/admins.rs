@@ -171,7 +171,7 @@ async fn ds7_ds8_a_request_names_reason_target_and_grantee() {
             with("requester_user_id", json!(w.admin.id)),
             "requester_user_id and requester_did do not agree",
         ),
-        // HD30: a user of another organization is as unknown as nobody.
+        // HD30: the id of a user of another organization has the answer of an unknown id.
         (
             with("requester_user_id", json!(w.other.id)),
             "requester_user_id is unknown",

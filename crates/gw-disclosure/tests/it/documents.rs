@@ -178,8 +178,8 @@ async fn every_described_operation_is_served() {
     assert!(count > 20, "{count}");
 }
 
-/// Section 9: whoever reads a hundred thousand times makes no document that the gateway cannot hold. The rest of the
-/// events is in the list of events.
+/// Section 9: receipts and exports have a bounded size, however often a grantee reads. The list of events has the other
+/// events.
 #[tokio::test]
 async fn section_9_documents_have_the_newest_thousand_events_of_a_grant() {
     on_both_engines(async |w| {

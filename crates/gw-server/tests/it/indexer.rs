@@ -143,7 +143,7 @@ fn head(node: &Anvil) -> u64 {
     u64::from_str_radix(number.as_str().expect("a number").trim_start_matches("0x"), 16).expect("a number")
 }
 
-/// Mines blocks, a hundred with each request: the node answers nobody else meanwhile.
+/// Mines blocks in requests of a hundred, because the node answers no other request meanwhile.
 fn mine(node: &Anvil, blocks: u64) {
     let mut left = blocks;
     while left > 0 {

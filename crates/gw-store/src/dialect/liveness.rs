@@ -30,7 +30,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// Timeout for a fresh connection and one answer on it.
 pub(super) const PROBE: Duration = Duration::from_millis(500);
 
-/// The same while no request waits: before the gateway serves, and in commands. A busy machine needs seconds.
+/// The same timeout in commands and before the gateway serves: no request waits then, and a busy server needs seconds.
 const PATIENT_PROBE: Duration = Duration::from_secs(10);
 
 /// How long a rejected mutation counts as the state of the database while no other mutation is tried.

@@ -92,11 +92,11 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
      SELECT pg_catalog.pg_advisory_xact_lock(7235419268)";
 
-/// Tells the pool whether it keeps a connection.
-type Kept<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
+/// The pool's question whether it keeps a connection.
+type ConnectionCheck<'a> = Pin<Box<dyn Future<Output = Result<bool, sqlx::Error>> + Send + 'a>>;
 
 /// Whether a connection stays in the pool: it is young and answers.
-fn keep<'a>(connection: &'a mut PgConnection, is_young: bool, liveness: &Liveness) -> Kept<'a> {
+fn check_connection<'a>(connection: &'a mut PgConnection, is_young: bool, liveness: &Liveness) -> ConnectionCheck<'a> {
     let limit = liveness.probe_limit();
     Box::pin(async move {
         if is_young {
@@ -143,8 +143,8 @@ pub(super) async fn open(
         })
         // The ping is limited, so that a connection whose packets vanish is closed rather than waited for (RL14).
         .test_before_acquire(false)
-        .before_acquire(move |connection, meta| keep(connection, meta.age < lifetime, &acquired))
-        .after_release(move |connection, meta| keep(connection, meta.age < lifetime, &released))
+        .before_acquire(move |connection, meta| check_connection(connection, meta.age < lifetime, &acquired))
+        .after_release(move |connection, meta| check_connection(connection, meta.age < lifetime, &released))
         .connect_with(options)
         .await
         .map_err(failed)?;

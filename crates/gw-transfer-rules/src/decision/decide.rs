@@ -1,7 +1,7 @@
 //! The steps of the decision, in the order of the table of spec/60 section 7.
 
 use super::{
-    Decision, DenialReason, Finding, LogRow, OrgStatus, RecordClaim, RecordFinding, Verdict,
+    Decision, DenialReason, LogRow, OrgStatus, RecordClaim, RecordMatch, StepResult, Verdict,
     log_row::RowContext,
     valuation::{PriceTable, Valuation, valuation},
 };
@@ -17,35 +17,35 @@ use gw_types::{Address, Timestamp};
 /// Decides whether a transaction with these effects complies. It has no side effects.
 pub fn decide(facts: &ComplianceFacts<'_>, effects: &Effects, now: Timestamp) -> Decision {
     let rules = Rules::new(facts, now);
-    let mut findings = vec![Finding::Effects(effects.listed().len())];
+    let mut steps = vec![StepResult::Effects(effects.distinct_effects().len())];
 
     // Step 2. Sanctions are never monitored.
     if rules.screens_globally {
         let screening = facts.system.sanctions.screen(SanctionScope::Global, effects.parties());
-        findings.push(Finding::GlobalSanctions(screening));
+        steps.push(StepResult::GlobalSanctions(screening));
         if let Some(reason) = sanctioned(screening) {
-            return rules.deny_without_amounts(effects, reason, findings);
+            return rules.deny_without_amounts(effects, reason, steps);
         }
     }
 
     // Step 3.
-    findings.push(Finding::Organization(rules.status));
+    steps.push(StepResult::Organization(rules.status));
     let Some(config) = rules.config else {
-        return rules.unlogged(findings);
+        return rules.unlogged(steps);
     };
 
     // Step 4.
     let screening = facts.org.sanctions().screen(SanctionScope::Org, effects.parties());
-    findings.push(Finding::OrgSanctions(screening));
+    steps.push(StepResult::OrgSanctions(screening));
     if let Some(reason) = sanctioned(screening) {
-        return rules.deny_without_amounts(effects, reason, findings);
+        return rules.deny_without_amounts(effects, reason, steps);
     }
 
-    // Step 1: nothing moves, and nobody on a list is involved.
+    // Step 1: the transaction has no effects, and no list has one of its parties.
     if effects.is_empty() {
-        return rules.unlogged(findings);
+        return rules.unlogged(steps);
     }
-    rules.decide_by_value(config, effects, findings)
+    rules.decide_by_value(config, effects, steps)
 }
 
 /// Decides about a transaction whose effects cannot be told. Its parties cannot be screened, so it is denied wherever a
@@ -58,12 +58,12 @@ pub fn decide_without_effects(
     now: Timestamp,
 ) -> Decision {
     let rules = Rules::new(facts, now);
-    let findings = vec![Finding::Organization(rules.status)];
+    let steps = vec![StepResult::Organization(rules.status)];
     if !rules.screens_globally {
-        return rules.unlogged(findings);
+        return rules.unlogged(steps);
     }
     let known = Effects::from_parts(sender, target, Vec::new(), []);
-    rules.deny_without_amounts(&known, DenialReason::EffectsUnknown(error), findings)
+    rules.deny_without_amounts(&known, DenialReason::EffectsUnknown(error), steps)
 }
 
 fn sanctioned(screening: Screening) -> Option<DenialReason> {
@@ -113,13 +113,13 @@ impl<'a> Rules<'a> {
     }
 
     /// Steps 5 to 9.
-    fn decide_by_value(&self, config: &OrgConfig, effects: &Effects, mut findings: Vec<Finding>) -> Decision {
+    fn decide_by_value(&self, config: &OrgConfig, effects: &Effects, mut steps: Vec<StepResult>) -> Decision {
         let beneficiaries = beneficiaries(effects, self.facts.own_addresses);
         let row = self.row(effects);
 
         // Step 5.
         let prices = PriceTable::new(self.facts, config, self.currency, &beneficiaries, self.now);
-        findings.push(Finding::Prices(prices.findings()));
+        steps.push(StepResult::Prices(prices.lookups()));
         if prices.has_unknown() && config.unknown_price == UnknownPricePolicy::Forbidden {
             let verdict = Verdict::unless_monitored(DenialReason::ValueUnknown, self.mode);
             let first = beneficiaries
@@ -129,7 +129,7 @@ impl<'a> Rules<'a> {
                 Some(beneficiary) => row.of_beneficiary(verdict, beneficiary, None, None),
                 None => row.without_value(verdict),
             };
-            return self.logged(verdict, row, findings);
+            return self.logged(verdict, row, steps);
         }
 
         // Steps 6 and 7.
@@ -140,10 +140,10 @@ impl<'a> Rules<'a> {
                 Some((beneficiary, valuation))
             })
             .collect();
-        findings.push(Finding::Thresholds(
+        steps.push(StepResult::Thresholds(
             valued.iter().map(|(_, valuation)| valuation.threshold).collect(),
         ));
-        findings.push(Finding::Values(
+        steps.push(StepResult::Values(
             valued.iter().map(|(_, valuation)| valuation.value).collect(),
         ));
         let row_of = |row: RowContext, verdict, subject: Option<&(&Beneficiary, Valuation)>| match subject {
@@ -164,17 +164,17 @@ impl<'a> Rules<'a> {
             .filter(|(_, valuation)| !valuation.value.is_below)
             .peekable();
         if above.peek().is_none() {
-            return self.logged(Verdict::Allow, row_of(row, Verdict::Allow, largest), findings);
+            return self.logged(Verdict::Allow, row_of(row, Verdict::Allow, largest), steps);
         }
 
         // Step 8.
-        let needed: Vec<RecordFinding> = above.flat_map(|(_, valuation)| self.records(valuation)).collect();
+        let needed: Vec<RecordMatch> = above.flat_map(|(_, valuation)| self.records(valuation)).collect();
         let missing = needed
             .iter()
             .find(|needed| needed.record.is_none())
             .map(|needed| needed.key.beneficiary);
         let claims: Vec<RecordClaim> = needed.iter().filter_map(claim).collect();
-        findings.push(Finding::Records(needed));
+        steps.push(StepResult::Records(needed));
         let Some(missing) = missing else {
             let row = LogRow {
                 records: claims.iter().map(|claim| claim.record).collect(),
@@ -182,19 +182,19 @@ impl<'a> Rules<'a> {
             };
             return Decision {
                 claims,
-                ..self.logged(Verdict::Allow, row, findings)
+                ..self.logged(Verdict::Allow, row, steps)
             };
         };
 
         // Step 9.
         let verdict = Verdict::unless_monitored(DenialReason::RecordMissing, self.mode);
-        findings.push(Finding::Otherwise(verdict));
+        steps.push(StepResult::Otherwise(verdict));
         let subject = valued.iter().find(|(beneficiary, _)| beneficiary.address == missing);
-        self.logged(verdict, row_of(row, verdict, subject), findings)
+        self.logged(verdict, row_of(row, verdict, subject), steps)
     }
 
     /// The records that a beneficiary needs: one for each token with a price.
-    fn records(&self, valuation: &Valuation) -> Vec<RecordFinding> {
+    fn records(&self, valuation: &Valuation) -> Vec<RecordMatch> {
         let needed = valuation.gains.iter().map(|gain| {
             let key = RecordKey {
                 originator: self.facts.user,
@@ -203,7 +203,7 @@ impl<'a> Rules<'a> {
             };
             let records = self.facts.org.records();
             let record = records.choose(&key, gain.amount, self.facts.transaction, self.now);
-            RecordFinding {
+            RecordMatch {
                 key,
                 amount: gain.amount,
                 record: record.map(|record| record.id),
@@ -220,31 +220,31 @@ impl<'a> Rules<'a> {
         RowContext::new(effects, self.currency, versions)
     }
 
-    fn unlogged(&self, findings: Vec<Finding>) -> Decision {
+    fn unlogged(&self, steps: Vec<StepResult>) -> Decision {
         Decision {
             verdict: Verdict::Allow,
             log: None,
             claims: Vec::new(),
-            findings,
+            steps,
             mode: self.mode,
         }
     }
 
-    fn logged(&self, verdict: Verdict, row: LogRow, findings: Vec<Finding>) -> Decision {
+    fn logged(&self, verdict: Verdict, row: LogRow, steps: Vec<StepResult>) -> Decision {
         Decision {
             verdict,
             log: Some(row),
-            ..self.unlogged(findings)
+            ..self.unlogged(steps)
         }
     }
 
-    fn deny_without_amounts(&self, effects: &Effects, reason: DenialReason, findings: Vec<Finding>) -> Decision {
+    fn deny_without_amounts(&self, effects: &Effects, reason: DenialReason, steps: Vec<StepResult>) -> Decision {
         let verdict = Verdict::Deny(reason);
-        self.logged(verdict, self.row(effects).without_amounts(verdict), findings)
+        self.logged(verdict, self.row(effects).without_amounts(verdict), steps)
     }
 }
 
-fn claim(needed: &RecordFinding) -> Option<RecordClaim> {
+fn claim(needed: &RecordMatch) -> Option<RecordClaim> {
     Some(RecordClaim {
         record: needed.record?,
         key: needed.key,

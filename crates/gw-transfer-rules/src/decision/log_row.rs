@@ -109,7 +109,7 @@ impl RowContext {
         Self {
             sender: effects.sender(),
             target: effects.target(),
-            effects: effects.listed(),
+            effects: effects.distinct_effects(),
             currency,
             list_versions,
         }

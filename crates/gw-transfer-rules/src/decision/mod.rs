@@ -2,7 +2,7 @@
 //!
 //! [`decide`] takes the steps of the table in their order. The result carries everything that follows from it: the
 //! verdict, the row of the compliance log, the records to claim, and what each step found. A simulation shows the same
-//! findings and writes nothing.
+//! steps and writes nothing.
 //!
 //! Readings of the table where it leaves a choice:
 //!
@@ -20,7 +20,7 @@ mod valuation;
 
 pub use decide::{decide, decide_without_effects};
 pub use log_row::{LogRow, TransferType};
-pub use valuation::{PriceFinding, ThresholdFinding, ThresholdOrigin, ValueFinding};
+pub use valuation::{AppliedThreshold, BeneficiaryValue, PriceLookup, ThresholdOrigin};
 
 use crate::{
     effects::{EffectsError, PartyRole},
@@ -116,7 +116,7 @@ pub enum OrgStatus {
 
 /// A record that step 8 looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordFinding {
+pub struct RecordMatch {
     /// Whom and what it must cover.
     pub key: RecordKey,
     /// The amount that it must cover.
@@ -127,7 +127,7 @@ pub struct RecordFinding {
 
 /// What one step of the table found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum StepResult {
     /// Step 1: the number of effects.
     Effects(usize),
     /// Step 2: the global list.
@@ -137,13 +137,13 @@ pub enum Finding {
     /// Step 4: the list of the organization.
     OrgSanctions(Screening),
     /// Step 5: the price of each token that a beneficiary gains.
-    Prices(Vec<PriceFinding>),
+    Prices(Vec<PriceLookup>),
     /// Step 6: the threshold of each beneficiary.
-    Thresholds(Vec<ThresholdFinding>),
+    Thresholds(Vec<AppliedThreshold>),
     /// Step 7: the value that each beneficiary gains.
-    Values(Vec<ValueFinding>),
+    Values(Vec<BeneficiaryValue>),
     /// Step 8: the records of the beneficiaries that are not below their threshold.
-    Records(Vec<RecordFinding>),
+    Records(Vec<RecordMatch>),
     /// Step 9: no step before let the transaction pass.
     Otherwise(Verdict),
 }
@@ -159,7 +159,7 @@ pub struct Decision {
     /// The records to claim before the transaction goes out: all of them or none.
     pub claims: Vec<RecordClaim>,
     /// What each step found, in order, up to the step that decided.
-    pub findings: Vec<Finding>,
+    pub steps: Vec<StepResult>,
     mode: EnforcementMode,
 }
 
@@ -196,8 +196,8 @@ impl Decision {
             return self;
         }
         let verdict = Verdict::unless_monitored(DenialReason::RecordTaken, self.mode);
-        let mut findings = self.findings;
-        findings.push(Finding::Otherwise(verdict));
+        let mut steps = self.steps;
+        steps.push(StepResult::Otherwise(verdict));
         Self {
             verdict,
             log: self.log.map(|row| LogRow {
@@ -206,7 +206,7 @@ impl Decision {
                 ..row
             }),
             claims: Vec::new(),
-            findings,
+            steps,
             mode: self.mode,
         }
     }
@@ -278,7 +278,7 @@ impl DenialCategory {
     }
 }
 
-impl Finding {
+impl StepResult {
     /// The number of the step.
     pub const fn step(&self) -> u8 {
         match self {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The price of a token that a beneficiary gains, or gained within the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PriceFinding {
+pub struct PriceLookup {
     /// The token.
     pub token: Token,
     /// Its price. An amount that no log tells is [`UnknownPrice::NoAmount`].
@@ -32,7 +32,7 @@ pub enum ThresholdOrigin {
 
 /// The threshold of a beneficiary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThresholdFinding {
+pub struct AppliedThreshold {
     /// The beneficiary.
     pub beneficiary: Address,
     /// Its threshold.
@@ -43,7 +43,7 @@ pub struct ThresholdFinding {
 
 /// The value that a beneficiary gains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ValueFinding {
+pub struct BeneficiaryValue {
     /// The beneficiary.
     pub beneficiary: Address,
     /// The exact value of this transaction and of earlier ones.
@@ -54,7 +54,7 @@ pub struct ValueFinding {
     pub is_below: bool,
 }
 
-impl ValueFinding {
+impl BeneficiaryValue {
     /// The value rounded to 8 decimal places; `None` beyond 512 bits.
     pub fn fiat_amount(&self) -> Option<FiatAmount> {
         self.worth.fiat_amount()
@@ -73,8 +73,8 @@ pub(super) struct PricedGain {
 #[derive(Clone, Debug)]
 pub(super) struct Valuation {
     pub(super) gains: Vec<PricedGain>,
-    pub(super) threshold: ThresholdFinding,
-    pub(super) value: ValueFinding,
+    pub(super) threshold: AppliedThreshold,
+    pub(super) value: BeneficiaryValue,
 }
 
 /// The prices of the tokens that matter.
@@ -127,12 +127,12 @@ impl PriceTable {
         self.prices.get(&token).and_then(|price| price.as_ref().ok())
     }
 
-    pub(super) fn findings(&self) -> Vec<PriceFinding> {
-        let known = self.prices.iter().map(|(token, price)| PriceFinding {
+    pub(super) fn lookups(&self) -> Vec<PriceLookup> {
+        let known = self.prices.iter().map(|(token, price)| PriceLookup {
             token: *token,
             price: price.clone(),
         });
-        let unreadable = self.unreadable.iter().map(|token| PriceFinding {
+        let unreadable = self.unreadable.iter().map(|token| PriceLookup {
             token: *token,
             price: Err(UnknownPrice::NoAmount),
         });
@@ -176,7 +176,7 @@ pub(super) fn valuation(
     Some(Valuation {
         gains,
         threshold,
-        value: ValueFinding {
+        value: BeneficiaryValue {
             beneficiary: beneficiary.address,
             worth,
             earlier,
@@ -201,7 +201,7 @@ fn threshold(
     config: &OrgConfig,
     sender: Address,
     beneficiary: Address,
-) -> ThresholdFinding {
+) -> AppliedThreshold {
     let of_sender = facts
         .org
         .threshold(sender)
@@ -215,7 +215,7 @@ fn threshold(
         .chain(of_beneficiary)
         .min_by_key(|(threshold, _)| *threshold);
     let (threshold, origin) = lowest.unwrap_or((config.threshold, ThresholdOrigin::Org));
-    ThresholdFinding {
+    AppliedThreshold {
         beneficiary,
         threshold,
         origin,

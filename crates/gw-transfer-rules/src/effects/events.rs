@@ -1,6 +1,6 @@
 //! Transfers and allowances that a log records. A log with data of another length than its event, or with a word that
-//! is no address where one belongs, is malformed: its parties are screened and its amount is unknown, so that it can
-//! raise but never lower what somebody received.
+//! is no address where one belongs, is malformed: its parties are screened and its amount is unknown. An unknown amount
+//! lowers no sum.
 
 use super::{Effect, EffectKind, Evidence, PartyRole, calls::batch, words::Words};
 use crate::token::Token;

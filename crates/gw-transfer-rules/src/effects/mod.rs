@@ -40,7 +40,7 @@ pub mod storage;
 mod words;
 
 pub use containers::{MAX_CONTAINED_CALLS, MAX_CONTAINER_DEPTH};
-pub use parties::{Party, PartyRole};
+pub use parties::{PartyRole, ScreenedParty};
 pub use storage::MAX_SLOT_HASHES;
 
 use crate::token::{Asset, Token};
@@ -127,7 +127,7 @@ pub struct Effects {
     sender: Address,
     target: Option<Address>,
     runs: Vec<Vec<Effect>>,
-    parties: Vec<Party>,
+    parties: Vec<ScreenedParty>,
 }
 
 /// Why the effects of a transaction cannot be told. The transaction is denied.
@@ -162,9 +162,9 @@ impl Effects {
         sender: Address,
         target: Option<Address>,
         runs: Vec<Vec<Effect>>,
-        parties: impl IntoIterator<Item = Party>,
+        parties: impl IntoIterator<Item = ScreenedParty>,
     ) -> Self {
-        let target_party = target.map(|address| Party {
+        let target_party = target.map(|address| ScreenedParty {
             role: PartyRole::CalledContract,
             address,
         });
@@ -193,7 +193,7 @@ impl Effects {
     }
 
     /// Everybody who is screened, in the order of screening (CO-33). Each address occurs once.
-    pub fn parties(&self) -> &[Party] {
+    pub fn parties(&self) -> &[ScreenedParty] {
         &self.parties
     }
 
@@ -203,7 +203,7 @@ impl Effects {
     }
 
     /// The effects of all runs: those of the first, and those that a later run has more often.
-    pub fn listed(&self) -> Vec<Effect> {
+    pub fn distinct_effects(&self) -> Vec<Effect> {
         // The runs of most transactions are equal.
         if let [first, further @ ..] = self.runs.as_slice()
             && further.iter().all(|run| run == first)

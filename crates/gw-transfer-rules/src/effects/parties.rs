@@ -47,7 +47,7 @@ impl PartyRole {
 
 /// An address that is screened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Party {
+pub struct ScreenedParty {
     /// Its first role.
     pub role: PartyRole,
     /// The address.
@@ -59,9 +59,9 @@ pub struct Party {
 pub(super) fn ordered<'a>(
     sender: Address,
     effects: impl Iterator<Item = &'a Effect>,
-    further: impl Iterator<Item = Party>,
-) -> Vec<Party> {
-    let mut parties = vec![Party {
+    further: impl Iterator<Item = ScreenedParty>,
+) -> Vec<ScreenedParty> {
+    let mut parties = vec![ScreenedParty {
         role: PartyRole::Sender,
         address: sender,
     }];
@@ -75,7 +75,7 @@ pub(super) fn ordered<'a>(
 }
 
 /// The parties of an effect.
-pub(super) fn of_effect(effect: &Effect) -> impl Iterator<Item = Party> {
+pub(super) fn of_effect(effect: &Effect) -> impl Iterator<Item = ScreenedParty> {
     let recipient = match effect.kind {
         EffectKind::Approval => PartyRole::Spender,
         EffectKind::Native | EffectKind::Erc20 | EffectKind::Erc721 | EffectKind::Erc1155 => PartyRole::Recipient,
@@ -85,19 +85,19 @@ pub(super) fn of_effect(effect: &Effect) -> impl Iterator<Item = Party> {
     let token = contract.map(|contract| (PartyRole::TokenContract, contract));
     ends.into_iter()
         .chain(token)
-        .map(|(role, address)| Party { role, address })
+        .map(|(role, address)| ScreenedParty { role, address })
 }
 
 /// The authorities and delegates of the EIP-7702 authorizations. An authorization without a valid signature has no
 /// authority; its delegate is screened.
-pub(super) fn of_authorizations(transaction: &Transaction<'_>) -> Vec<Party> {
+pub(super) fn of_authorizations(transaction: &Transaction<'_>) -> Vec<ScreenedParty> {
     let list = transaction.request.authorization_list.iter();
     list.flat_map(|authorization| {
-        let signer = authority(authorization, transaction.chain).map(|address| Party {
+        let signer = authority(authorization, transaction.chain).map(|address| ScreenedParty {
             role: PartyRole::Authority,
             address,
         });
-        let delegate = Party {
+        let delegate = ScreenedParty {
             role: PartyRole::Delegate,
             address: authorization.address,
         };
@@ -108,7 +108,7 @@ pub(super) fn of_authorizations(transaction: &Transaction<'_>) -> Vec<Party> {
 
 /// The accounts whose code ran, with the delegates of EIP-7702 wallets among them. Frames that were undone have no
 /// effect.
-pub(super) fn of_run(trace: &Trace) -> Vec<Party> {
+pub(super) fn of_run(trace: &Trace) -> Vec<ScreenedParty> {
     let mut parties = Vec::new();
     let mut seen = AddressSet::default();
     let kept = trace.frames.iter().filter(|frame| !frame.undone);
@@ -116,12 +116,12 @@ pub(super) fn of_run(trace: &Trace) -> Vec<Party> {
         .filter_map(|frame| frame.to)
         .filter(|address| seen.insert(*address))
     {
-        parties.push(Party {
+        parties.push(ScreenedParty {
             role: PartyRole::Code,
             address,
         });
         let code = trace.touched.get(&address).map(|account| &account.code);
-        parties.extend(code.and_then(|code| delegation(code)).map(|address| Party {
+        parties.extend(code.and_then(|code| delegation(code)).map(|address| ScreenedParty {
             role: PartyRole::Delegate,
             address,
         }));

@@ -1,7 +1,7 @@
 //! Assembles the effects of a transaction from its runs and its calldata.
 
 use super::{
-    Effect, EffectKind, Effects, EffectsError, Evidence, MAX_EFFECTS, Party, PartyRole, Transaction, calls,
+    Effect, EffectKind, Effects, EffectsError, Evidence, MAX_EFFECTS, PartyRole, ScreenedParty, Transaction, calls,
     containers::{self, StaticCall, Unpacked},
     events, native, parties,
     storage::{self, HashBudget, StorageEvidence, TokenRun},
@@ -20,12 +20,12 @@ pub(super) fn effects(transaction: &Transaction<'_>) -> Result<Effects, EffectsE
     let target = transaction.request.to.unwrap_or_else(|| computed(transaction));
     let unpacked = unpacked(transaction, target)?;
     let from_calldata = static_effects(&unpacked, transaction)?;
-    let mut found: Vec<Party> = parties::of_authorizations(transaction);
-    found.extend(static_parties(&unpacked, &from_calldata));
+    let mut screened: Vec<ScreenedParty> = parties::of_authorizations(transaction);
+    screened.extend(static_parties(&unpacked, &from_calldata));
     let mut runs = Vec::with_capacity(transaction.runs.len());
     for trace in transaction.runs {
         runs.push(match trace.frames.first() {
-            Some(top) if !top.failed => observed_effects(trace, transaction, top, &mut found)?,
+            Some(top) if !top.failed => observed_effects(trace, transaction, top, &mut screened)?,
             Some(_) | None => from_calldata.clone(),
         });
     }
@@ -35,7 +35,7 @@ pub(super) fn effects(transaction: &Transaction<'_>) -> Result<Effects, EffectsE
     if runs.iter().any(|run| run.len() > MAX_EFFECTS) {
         return Err(EffectsError::TooManyEffects);
     }
-    Ok(Effects::from_parts(transaction.sender, Some(target), runs, found))
+    Ok(Effects::from_parts(transaction.sender, Some(target), runs, screened))
 }
 
 /// The address of the contract that the transaction creates (CO-24).
@@ -71,16 +71,16 @@ fn static_effects(unpacked: &Unpacked<'_>, transaction: &Transaction<'_>) -> Res
 }
 
 /// The parties that calldata names.
-fn static_parties(unpacked: &Unpacked<'_>, effects: &[Effect]) -> Vec<Party> {
-    let mut parties: Vec<Party> = effects.iter().flat_map(parties::of_effect).collect();
+fn static_parties(unpacked: &Unpacked<'_>, effects: &[Effect]) -> Vec<ScreenedParty> {
+    let mut parties: Vec<ScreenedParty> = effects.iter().flat_map(parties::of_effect).collect();
     for call in &unpacked.calls {
-        let called = [call.account, call.code].map(|address| Party {
+        let called = [call.account, call.code].map(|address| ScreenedParty {
             role: PartyRole::CalledContract,
             address,
         });
         parties.extend(called);
     }
-    let named = unpacked.parties.iter().map(|(role, address)| Party {
+    let named = unpacked.parties.iter().map(|(role, address)| ScreenedParty {
         role: *role,
         address: *address,
     });
@@ -93,7 +93,7 @@ fn observed_effects(
     trace: &Trace,
     transaction: &Transaction<'_>,
     top: &Frame,
-    found: &mut Vec<Party>,
+    screened: &mut Vec<ScreenedParty>,
 ) -> Result<Vec<Effect>, EffectsError> {
     let mut effects = native::effects(trace, transaction);
     let mut logged = Vec::new();
@@ -101,7 +101,7 @@ fn observed_effects(
         let content = events::read(log);
         logged.extend(content.effects);
         let named = content.parties.into_iter();
-        found.extend(named.map(|(role, address)| Party { role, address }));
+        screened.extend(named.map(|(role, address)| ScreenedParty { role, address }));
         if logged.len() > MAX_EFFECTS {
             return Err(EffectsError::TooManyEffects);
         }
@@ -110,12 +110,12 @@ fn observed_effects(
     effects.extend(beyond_logs(trace, transaction, &logged, &ordered)?);
     effects.extend(logged);
     effects.extend(allowances(trace, &effects));
-    found.extend(parties::of_run(trace));
+    screened.extend(parties::of_run(trace));
     if top.is_creation()
         && let Some(traced) = top.to
     {
         // The run used the nonce of its state, which may not be that of the transaction.
-        rename(&mut effects, found, traced, computed(transaction));
+        replace_address(&mut effects, screened, traced, computed(transaction));
     }
     Ok(effects)
 }
@@ -134,7 +134,7 @@ fn allowances(trace: &Trace, effects: &[Effect]) -> Vec<Effect> {
 }
 
 /// Replaces an address everywhere.
-fn rename(effects: &mut [Effect], parties: &mut [Party], old: Address, new: Address) {
+fn replace_address(effects: &mut [Effect], parties: &mut [ScreenedParty], old: Address, new: Address) {
     let replace = |address: &mut Address| {
         if *address == old {
             *address = new;

@@ -23,10 +23,10 @@
 //!
 //! - Tokens whose balances lie elsewhere (other positions, other contracts) are not seen: their logs and the calls to
 //!   them count alone.
-//! - A token whose storage counts in another unit than its amounts, such as shares of a pool, is seen in that unit. If
-//!   its unit is larger than the shares, the logs count, as they should; if it is smaller, too much counts, and the
-//!   token should not be among [`Transaction::balance_tokens`](super::Transaction::balance_tokens). The same holds for
-//!   a balance that shares its slot with another number that changes, and for a mapping of votes.
+//! - A token may store balances in another unit than the amounts of its logs, such as shares of a pool. If the stored
+//!   numbers are smaller than the amounts, the logs count, which is right. If they are larger, too much counts: leave
+//!   such a token out of [`Transaction::balance_tokens`](super::Transaction::balance_tokens). Leave out a token whose
+//!   balance shares its slot with another number that changes, and one with a mapping of votes, too.
 //! - A hidden holder stays hidden if the token also logs a burn of what it hides.
 //!
 //! Only the tokens of [`Transaction::balance_tokens`](super::Transaction::balance_tokens) are searched: the mappings of

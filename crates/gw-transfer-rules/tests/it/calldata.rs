@@ -9,8 +9,8 @@ use gw_transfer_rules::effects::{Effects, Transaction};
 use gw_types::Address;
 
 /// The text of the effects of calldata, sent to the coin.
-fn listed(input: Vec<u8>) -> Vec<String> {
-    Sent::call(COIN, 0, input).listed()
+fn effects_of(input: Vec<u8>) -> Vec<String> {
+    Sent::call(COIN, 0, input).effect_lines()
 }
 
 /// CO-22: every function of the table moves what its arguments say.
@@ -136,10 +136,13 @@ fn co22_each_function_of_the_table_is_decoded() {
     ];
     for (signature, arguments, expected) in rows {
         let input = call(&signature, &arguments);
-        assert_eq!(listed(input.clone()), expected, "{signature}");
+        assert_eq!(effects_of(input.clone()), expected, "{signature}");
         // Without the last word of the heads, nothing is decoded.
         let heads = 4 + 32 * arguments.len();
-        assert!(listed(input[..heads - 1].to_vec()).is_empty(), "truncated {signature}");
+        assert!(
+            effects_of(input[..heads - 1].to_vec()).is_empty(),
+            "truncated {signature}"
+        );
     }
 }
 
@@ -149,12 +152,12 @@ fn co22_the_length_of_plain_transfers_decides() {
     let (to, from) = (transfer(BOB, 5), transfer_from(ALICE, BOB, 5));
     assert_eq!((to.len(), from.len()), (68, 100));
     for (input, length) in [(&to, 68), (&from, 100)] {
-        assert_eq!(listed(input[..length].to_vec()).len(), 1);
-        assert_eq!(listed(input[..length - 1].to_vec()).len(), 0);
-        assert_eq!(listed([input.as_slice(), &[0; 7]].concat()).len(), 1);
+        assert_eq!(effects_of(input[..length].to_vec()).len(), 1);
+        assert_eq!(effects_of(input[..length - 1].to_vec()).len(), 0);
+        assert_eq!(effects_of([input.as_slice(), &[0; 7]].concat()).len(), 1);
     }
     for input in [vec![], vec![0xa9], vec![0xa9, 0x05, 0x9c, 0xbb]] {
-        assert!(listed(input).is_empty());
+        assert!(effects_of(input).is_empty());
     }
 }
 
@@ -163,7 +166,7 @@ fn co22_the_length_of_plain_transfers_decides() {
 fn co22_dirty_bytes_do_not_hide_a_recipient() {
     let mut input = transfer(BOB, 5);
     input[4..16].fill(0xff);
-    assert_eq!(listed(input), ["Erc20 coin sender>bob 5 Calldata"]);
+    assert_eq!(effects_of(input), ["Erc20 coin sender>bob 5 Calldata"]);
 }
 
 /// CO-22: arrays of different lengths revert, so they move nothing.
@@ -178,14 +181,14 @@ fn co22_unequal_arrays_of_a_batch_move_nothing() {
         words(&[6]),
         Arg::Bytes(vec![]),
     ];
-    assert!(listed(call(signature, &arguments)).is_empty());
+    assert!(effects_of(call(signature, &arguments)).is_empty());
 }
 
 /// CO-23: a plain payment to an address without code needs no run.
 #[test]
 fn co23_a_plain_payment_needs_no_run() {
     let sent = Sent::call(ALICE, 3, []);
-    assert_eq!(sent.listed(), ["Native native sender>alice 3 Calldata"]);
+    assert_eq!(sent.effect_lines(), ["Native native sender>alice 3 Calldata"]);
     let none = Sent::call(ALICE, 0, []).effects();
     assert!(none.is_empty());
     assert_eq!(none.runs().len(), 1);

@@ -13,8 +13,8 @@ use gw_types::Address;
 const WALLET: Address = Address::repeat_byte(0x3a);
 
 /// The text of the effects of calldata, sent to the router.
-fn listed(input: Vec<u8>) -> Vec<String> {
-    Sent::call(ROUTER, 0, input).listed()
+fn effects_of(input: Vec<u8>) -> Vec<String> {
+    Sent::call(ROUTER, 0, input).effect_lines()
 }
 
 fn tuple(members: Vec<Arg>) -> Arg {
@@ -113,11 +113,11 @@ fn co22_each_container_of_the_table_is_unpacked() {
         ),
     ];
     for (name, input, expected) in rows {
-        assert_eq!(listed(input.clone()), expected, "{name}");
+        assert_eq!(effects_of(input.clone()), expected, "{name}");
         // Without its last bytes the calldata is malformed, so its contract reverts. Those of a Safe are signatures.
         let cut = if name.starts_with("Safe") { 192 } else { 64 };
         let truncated = input[..input.len() - cut].to_vec();
-        assert!(listed(truncated).is_empty(), "truncated {name}");
+        assert!(effects_of(truncated).is_empty(), "truncated {name}");
     }
 }
 
@@ -130,7 +130,7 @@ fn co22_the_value_of_a_multicall_counts_once() {
         "Erc20 router sender>alice 5 Calldata",
         "Erc20 router sender>bob 6 Calldata",
     ];
-    assert_eq!(Sent::call(ROUTER, 9, input).listed(), expected);
+    assert_eq!(Sent::call(ROUTER, 9, input).effect_lines(), expected);
 }
 
 /// CO-22: the operations of `handleOps` are calls by the entry point to the accounts, in both versions; accounts pay.
@@ -176,7 +176,7 @@ fn co22_user_operations_are_unpacked() {
         let signature = format!("handleOps({operation_type}[],address)");
         let sent = Sent::call(ROUTER, 0, call(&signature, &[tuple(operation), collector.into()]));
         let expected = ["Native native 3a>coin 9 Calldata", "Erc20 coin 3a>alice 5 Calldata"];
-        assert_eq!(sent.listed(), expected);
+        assert_eq!(sent.effect_lines(), expected);
         let effects = sent.effects();
         let has = |address, role| {
             let party = effects.parties().iter().find(|party| party.address == address);
@@ -191,7 +191,7 @@ fn co22_user_operations_are_unpacked() {
 fn co33_a_delegatecall_names_the_code_that_runs() {
     let refund = Address::repeat_byte(0x4e);
     let sent = Sent::call(ROUTER, 0, safe(COIN, 9, transfer(ALICE, 5), 1, refund));
-    assert!(sent.listed().is_empty());
+    assert!(sent.effect_lines().is_empty());
     let parties: Vec<_> = sent.effects().parties().iter().map(|party| party.address).collect();
     assert_eq!(parties, [SENDER, refund, ROUTER, COIN]);
 }
@@ -210,7 +210,7 @@ fn co22_a_container_is_not_counted_beside_its_run() {
         "Native native sender>router 7 Frame",
         "Native native router>alice 3 Frame",
     ];
-    assert_eq!(sent.listed(), expected);
+    assert_eq!(sent.effect_lines(), expected);
     let parties: Vec<_> = sent.effects().parties().iter().map(|party| party.address).collect();
     assert_eq!(parties, [SENDER, ROUTER, ALICE, BOB]);
 }
@@ -221,7 +221,7 @@ fn co22_containers_beyond_depth_8_are_refused() {
     let nested = |depth| (0..depth).fold(transfer(ALICE, 5), |inner, _| multicall(vec![inner]));
     let paid = ["Erc20 router sender>alice 5 Calldata"];
     assert_eq!(MAX_CONTAINER_DEPTH, 8);
-    assert_eq!(listed(nested(8)), paid);
+    assert_eq!(effects_of(nested(8)), paid);
     let sent = Sent::call(ROUTER, 0, nested(9));
     assert_eq!(sent.try_effects(), Err(EffectsError::ContainersTooDeep));
     let sent = sent.run(Run::call(ROUTER, 0, nested(9)));
@@ -233,12 +233,12 @@ fn co22_containers_beyond_depth_8_are_refused() {
 fn co22_more_than_256_contained_calls_are_refused() {
     let many = |count| multicall(vec![transfer(ALICE, 5); count]);
     assert_eq!(MAX_CONTAINED_CALLS, 256);
-    assert_eq!(listed(many(256)).len(), 256);
+    assert_eq!(effects_of(many(256)).len(), 256);
     let refused = Err(EffectsError::TooManyContainedCalls);
     assert_eq!(Sent::call(ROUTER, 0, many(257)).try_effects(), refused);
     // Containers count, and so do the calls in them.
     let halves = |count| multicall(vec![many(128), many(count)]);
-    assert_eq!(listed(halves(126)).len(), 254);
+    assert_eq!(effects_of(halves(126)).len(), 254);
     assert_eq!(Sent::call(ROUTER, 0, halves(127)).try_effects(), refused);
     let packed_calls: Vec<u8> = (0..300).flat_map(|_| packed(0, BOB, 1, &[])).collect();
     let input = call("multiSend(bytes)", &[Arg::Bytes(packed_calls)]);
@@ -267,9 +267,9 @@ fn co22_malformed_containers_hold_nothing() {
     for (position, value) in [(4, 1 << 40), (36, 2), (36, u64::MAX), (68, 1 << 30), (100, 1 << 20)] {
         let mut input = good.clone();
         input[position..position + 32].copy_from_slice(&units(value).to_be_bytes::<32>());
-        assert!(listed(input).is_empty(), "{value} at {position}");
+        assert!(effects_of(input).is_empty(), "{value} at {position}");
     }
     // The last transaction of a packed list is cut off.
     let cut = [packed(0, BOB, 1, &[]), packed(0, BOB, 1, &[])[..80].to_vec()].concat();
-    assert!(listed(call("multiSend(bytes)", &[Arg::Bytes(cut)])).is_empty());
+    assert!(effects_of(call("multiSend(bytes)", &[Arg::Bytes(cut)])).is_empty());
 }

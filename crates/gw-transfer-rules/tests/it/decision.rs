@@ -9,7 +9,7 @@ use gw_money::{Currency, Price, Threshold};
 use gw_transfer_rules::{
     Token,
     decision::{
-        CHECK_FAILED_MESSAGE, DENIED_CODE, Decision, DenialCategory, DenialReason, Finding, ThresholdOrigin,
+        CHECK_FAILED_MESSAGE, DENIED_CODE, Decision, DenialCategory, DenialReason, StepResult, ThresholdOrigin,
         TransferType, Verdict,
     },
     effects::{Effect, EffectKind, Effects, PartyRole},
@@ -24,7 +24,7 @@ const UNKNOWN: DenialReason = DenialReason::ValueUnknown;
 
 /// The numbers of the steps of a decision.
 fn steps(decision: &Decision) -> Vec<u8> {
-    decision.findings.iter().map(Finding::step).collect()
+    decision.steps.iter().map(StepResult::step).collect()
 }
 
 /// A price of so many millionths.
@@ -97,8 +97,8 @@ fn co27_overrides_replace_the_threshold() {
     let origin = |world: World, beneficiary| {
         let effects = effects(vec![moved(TOKEN, SENDER, beneficiary, 1)]);
         let decision = world.priced(TOKEN, 0, price(1)).decide(&effects);
-        let found = decision.findings.iter().find_map(|finding| match finding {
-            Finding::Thresholds(found) => found.first().map(|found| (found.threshold, found.origin)),
+        let found = decision.steps.iter().find_map(|step| match step {
+            StepResult::Thresholds(found) => found.first().map(|found| (found.threshold, found.origin)),
             _ => None,
         });
         found.unwrap()
@@ -380,8 +380,8 @@ fn section_7_records_are_claimed_all_or_none() {
     assert!(denied.claims.is_empty());
     let row = denied.log.as_ref().unwrap();
     assert_eq!((row.to, row.records.len()), (Some(ALICE), 0));
-    let found = denied.findings.iter().find_map(|finding| match finding {
-        Finding::Records(found) => Some(found.clone()),
+    let found = denied.steps.iter().find_map(|step| match step {
+        StepResult::Records(found) => Some(found.clone()),
         _ => None,
     });
     let found: Vec<_> = found.unwrap().iter().map(|found| (found.key, found.record)).collect();
@@ -502,8 +502,8 @@ fn co25_earlier_transfers_add_up_within_the_window() {
         .record(1, ALICE, COIN, 400)
         .decide(&payment(TOKEN, units(400)));
     assert_eq!((covered.verdict, covered.claims.len()), (Verdict::Allow, 1));
-    let value = covered.findings.iter().find_map(|finding| match finding {
-        Finding::Values(values) => values.first().copied(),
+    let value = covered.steps.iter().find_map(|step| match step {
+        StepResult::Values(values) => values.first().copied(),
         _ => None,
     });
     let value = value.unwrap();

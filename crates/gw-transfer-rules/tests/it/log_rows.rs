@@ -1,4 +1,4 @@
-//! The row of the compliance log, and the findings that explain a decision.
+//! The row of the compliance log, and the steps that explain a decision.
 
 use crate::support::{
     ALICE, BOB, COIN, NFT, ROUTER, SENDER, effects,
@@ -8,7 +8,7 @@ use crate::support::{
 use gw_money::Currency;
 use gw_transfer_rules::{
     Token,
-    decision::{DenialReason, Finding, OrgStatus, TransferType, Verdict},
+    decision::{DenialReason, OrgStatus, StepResult, TransferType, Verdict},
     effects::{Effect, EffectKind},
     facts::{EnforcementMode, UnknownPricePolicy},
     prices::{KnownPrice, PriceSource, UnknownPrice},
@@ -35,7 +35,7 @@ fn section_12_the_row_of_a_plain_transfer_is_complete() {
     };
     assert_eq!(row.price, Some(known));
     assert_eq!((row.list_versions.global, row.list_versions.org), (1, 1));
-    assert_eq!(row.effects, owner.listed());
+    assert_eq!(row.effects, owner.distinct_effects());
 }
 
 /// Section 12: the row describes the beneficiary that decided.
@@ -92,35 +92,35 @@ fn section_12_the_type_follows_the_effects() {
     assert_eq!(of(&[Native, Erc20]), "mixed");
 }
 
-/// The findings explain a decision: prices, their sources and why one is unknown.
+/// The steps explain a decision: prices, their sources and why one is unknown.
 #[test]
 fn findings_tell_what_each_step_found() {
     let nft = Token::Contract(NFT);
     let world = World::default().priced(TOKEN, 0, price(1)).unknown_prices_pass();
     let both = effects(vec![moved(TOKEN, SENDER, ALICE, 1000), moved(nft, SENDER, ALICE, 9)]);
-    let findings = world.decide(&both).findings;
-    assert_eq!(findings[0], Finding::Effects(2));
+    let steps = world.decide(&both).steps;
+    assert_eq!(steps[0], StepResult::Effects(2));
     let status = OrgStatus::Enabled {
         mode: EnforcementMode::Enforce,
         currency: Currency::USD,
         unknown_price: UnknownPricePolicy::Allowed,
     };
-    assert_eq!(findings[2], Finding::Organization(status));
-    let Finding::Prices(prices) = &findings[4] else {
-        panic!("{findings:?}")
+    assert_eq!(steps[2], StepResult::Organization(status));
+    let StepResult::Prices(prices) = &steps[4] else {
+        panic!("{steps:?}")
     };
     let found: Vec<_> = prices
         .iter()
         .map(|found| (found.token, found.price.clone().err()))
         .collect();
     assert_eq!(found, [(TOKEN, None), (nft, Some(UnknownPrice::NoRow))]);
-    let Finding::Values(values) = &findings[6] else {
-        panic!("{findings:?}")
+    let StepResult::Values(values) = &steps[6] else {
+        panic!("{steps:?}")
     };
     assert_eq!((values[0].beneficiary, values[0].is_below), (ALICE, false));
     assert_eq!(
         values[0].fiat_amount().map(|fiat| fiat.to_string()),
         Some("1000".to_owned())
     );
-    assert_eq!(findings[8], Finding::Otherwise(Verdict::Deny(MISSING)));
+    assert_eq!(steps[8], StepResult::Otherwise(Verdict::Deny(MISSING)));
 }

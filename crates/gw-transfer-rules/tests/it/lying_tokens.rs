@@ -217,7 +217,7 @@ fn co25_inner_calls_of_priced_tokens_are_orders() {
     };
     assert!(Sent::call(ROUTER, 0, []).run(run()).effects().is_empty());
     let sent = Sent::call(ROUTER, 0, []).priced(COIN).run(run());
-    assert_eq!(sent.listed(), ["Erc20 coin sender>alice 100 Calldata"]);
+    assert_eq!(sent.effect_lines(), ["Erc20 coin sender>alice 100 Calldata"]);
     // An inner call that was undone orders nothing.
     let undone = Sent::call(ROUTER, 0, []).priced(COIN).run(run().fails());
     assert!(undone.effects().is_empty());
@@ -231,7 +231,7 @@ fn co25_a_forwarded_transfer_counts_once() {
         .input(transfer(ALICE, 100))
         .transfer(COIN, BOB, ALICE, 100);
     let sent = Sent::call(ROUTER, 0, []).priced(COIN).run(run);
-    assert_eq!(sent.listed(), ["Erc20 coin bob>alice 100 Log"]);
+    assert_eq!(sent.effect_lines(), ["Erc20 coin bob>alice 100 Log"]);
 }
 
 /// CO-22: `transferFrom` of a collectible is an order of its id, not of that many tokens.
@@ -240,10 +240,10 @@ fn co22_the_id_of_a_collectible_is_no_amount() {
     let input = transfer_from(SENDER, ALICE, 777);
     let run = Run::call(NFT, 0, input.clone()).collectible(NFT, SENDER, ALICE, 777);
     let sent = Sent::call(NFT, 0, input.clone()).run(run);
-    assert_eq!(sent.listed(), ["Erc721 nft#777 sender>alice 1 Log"]);
+    assert_eq!(sent.effect_lines(), ["Erc721 nft#777 sender>alice 1 Log"]);
     // A log of another id is no answer to the order.
     let run = Run::call(NFT, 0, input.clone()).collectible(NFT, SENDER, ALICE, 778);
-    let listed = Sent::call(NFT, 0, input).run(run).listed();
+    let listed = Sent::call(NFT, 0, input).run(run).effect_lines();
     assert_eq!(listed.len(), 2);
 }
 

@@ -11,7 +11,7 @@ use crate::support::{
 use gw_money::{Currency, Price};
 use gw_transfer_rules::{
     Token,
-    decision::{DenialReason, Finding, Verdict},
+    decision::{DenialReason, StepResult, Verdict},
     effects::{Effect, EffectKind, Effects, Evidence, PartyRole},
     facts::{EnforcementMode, UnknownPricePolicy},
     prices::RowSource,
@@ -59,7 +59,7 @@ fn read(world: &World, effects: &Effects) -> Reading {
     let case = Case { world, effects };
     let decided = TABLE.iter().find_map(|(step, row)| Some((*step, row(&case)?)));
     let (step, reading) = decided.unwrap();
-    // A transaction without effects is screened first, so its last finding is that of the organization's list.
+    // A transaction without effects is screened first, so its last step is that of the organization's list.
     let last_step = if step == 1 { 4 } else { step };
     Reading { last_step, ..reading }
 }
@@ -418,7 +418,7 @@ fn mode() -> impl Strategy<Value = EnforcementMode> {
     prop::sample::select(vec![EnforcementMode::Enforce, EnforcementMode::Monitor])
 }
 
-fn listed() -> impl Strategy<Value = Vec<Address>> {
+fn sanctioned_addresses() -> impl Strategy<Value = Vec<Address>> {
     let candidates = vec![SENDER, ALICE, BOB, ROUTER, COIN, NFT];
     prop_oneof![8 => Just(Vec::new()), 1 => prop::sample::subsequence(candidates, 1..3)]
 }
@@ -464,8 +464,8 @@ prop_compose! {
         window in 0_u32..2,
     )(
         overrides in prop::collection::vec((address(), 0_u64..3000), 0..3),
-        global in listed(),
-        org in listed(),
+        global in sanctioned_addresses(),
+        org in sanctioned_addresses(),
         always in any::<bool>(),
         records in prop::collection::vec(record(), 0..24),
         own in prop::sample::subsequence(vec![ALICE, BOB, ROUTER], 0..2),
@@ -520,7 +520,7 @@ fn decided(world: &World, effects: &Effects) -> Reading {
         verdict: decision.verdict,
         is_logged: decision.log.is_some(),
         claims: claims.collect(),
-        last_step: decision.findings.last().map_or(0, Finding::step),
+        last_step: decision.steps.last().map_or(0, StepResult::step),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::support::{
 use gw_money::{Threshold, Worth};
 use gw_transfer_rules::{
     Token,
-    decision::{Finding, Verdict},
+    decision::{StepResult, Verdict},
     effects::{Effect, Effects},
 };
 use gw_types::Address;
@@ -56,8 +56,8 @@ fn effects(run: Vec<Effect>) -> Effects {
 /// The value that each beneficiary gains.
 fn worth(effects: &Effects) -> BTreeMap<Address, Worth> {
     let decision = world().decide(effects);
-    let values = decision.findings.iter().find_map(|finding| match finding {
-        Finding::Values(values) => Some(values.clone()),
+    let values = decision.steps.iter().find_map(|step| match step {
+        StepResult::Values(values) => Some(values.clone()),
         _ => None,
     });
     values

@@ -9,7 +9,7 @@ use gw_transfer_rules::{
     Token,
     decision::{DenialReason, Verdict},
     record::{
-        CLAIM_LEASE, NodeFinding, RecordChange, RecordError, RecordEvent, RecordIndex, RecordKey, RecordState,
+        CLAIM_LEASE, NodeReply, RecordChange, RecordError, RecordEvent, RecordIndex, RecordKey, RecordState,
         RecordStatus, RecordSummary, TransactionKey,
     },
 };
@@ -75,8 +75,8 @@ fn co41_co42_every_state_answers_every_event() {
     };
     let refused = |transaction| RecordEvent::Refused { transaction };
     let unknown = |transaction| RecordEvent::OutcomeUnknown { transaction };
-    let asked = |transaction, finding| RecordEvent::Reconciled { transaction, finding };
-    let known = NodeFinding::Known { tx_hash: HASH };
+    let asked = |transaction, reply| RecordEvent::Reconciled { transaction, reply };
+    let known = NodeReply::Known { tx_hash: HASH };
     let events = [
         claim(OURS),
         claim(OTHER),
@@ -87,8 +87,8 @@ fn co41_co42_every_state_answers_every_event() {
         unknown(OURS),
         unknown(OTHER),
         asked(OURS, known),
-        asked(OURS, NodeFinding::Unknown),
-        asked(OURS, NodeFinding::NonceUsed),
+        asked(OURS, NodeReply::Unknown),
+        asked(OURS, NodeReply::NonceUsed),
         asked(OTHER, known),
         RecordEvent::Expire,
         RecordEvent::Delete,

@@ -1,13 +1,13 @@
 //! The table of errors: a change of good data, and where it is found.
 
 use super::{LEGAL, NATURAL, at, changed, check, legal, natural};
-use gw_compliance::ivms101::{Party, Problem};
+use gw_compliance::ivms101::{Problem, TransferParty};
 use serde_json::{Value, json};
 
 /// CO-38: each rule, with the pointer to the value that breaks it.
 #[test]
 fn co38_errors_point_to_the_value() {
-    let cases: Vec<(Party, Value, String, Problem)> = [
+    let cases: Vec<(TransferParty, Value, String, Problem)> = [
         // Persons.
         (NATURAL, "", json!(null), "/originatorPersons/0", Problem::PersonKind),
         (NATURAL, "", json!("Ada"), NATURAL, Problem::NotAnObject),
@@ -261,8 +261,8 @@ fn co38_errors_point_to_the_value() {
     .into_iter()
     .map(|(person, change, value, pointer, problem)| {
         let (party, data) = match person {
-            NATURAL => (Party::Originator, natural()),
-            _ => (Party::Beneficiary, legal()),
+            NATURAL => (TransferParty::Originator, natural()),
+            _ => (TransferParty::Beneficiary, legal()),
         };
         let pointer = match pointer.strip_prefix('+') {
             Some(rest) => at(person, rest),

@@ -1,7 +1,9 @@
 //! The payload for another provider.
 
 use super::{changed, legal, natural, now, rules};
-use gw_compliance::ivms101::{DataFormat, FreeFormData, IdentityPayload, Party, PartyData, Problem, ProviderData};
+use gw_compliance::ivms101::{
+    DataFormat, FreeFormData, IdentityPayload, PartyData, Problem, ProviderData, TransferParty,
+};
 use serde_json::{Value, json};
 
 fn provider() -> Value {
@@ -13,8 +15,8 @@ fn provider() -> Value {
 #[test]
 fn co38_a_record_is_exported_as_one_payload() {
     let party = |data: Value, party| PartyData::parse(&data.to_string(), &rules(party)).unwrap();
-    let originator = party(natural(), Party::Originator);
-    let beneficiary = party(legal(), Party::Beneficiary);
+    let originator = party(natural(), TransferParty::Originator);
+    let beneficiary = party(legal(), TransferParty::Beneficiary);
     let sender = ProviderData::parse(&provider().to_string(), now()).unwrap();
     let payload = IdentityPayload::new(&originator, &beneficiary, &sender).unwrap();
     assert_eq!(
@@ -35,8 +37,14 @@ fn co38_a_record_is_exported_as_one_payload() {
     let free = PartyData::from_stored(r#"{"name":"Ada"}"#).unwrap();
     assert_eq!(free.format(), DataFormat::FreeForm);
     let refused = |originator, beneficiary| IdentityPayload::new(originator, beneficiary, &sender).err();
-    assert_eq!(refused(&free, &beneficiary), Some(FreeFormData(Party::Originator)));
-    assert_eq!(refused(&originator, &free), Some(FreeFormData(Party::Beneficiary)));
+    assert_eq!(
+        refused(&free, &beneficiary),
+        Some(FreeFormData(TransferParty::Originator))
+    );
+    assert_eq!(
+        refused(&originator, &free),
+        Some(FreeFormData(TransferParty::Beneficiary))
+    );
     let message = refused(&originator, &free).unwrap().to_string();
     assert_eq!(message, "the data of the beneficiary is not in the form of IVMS101");
 }

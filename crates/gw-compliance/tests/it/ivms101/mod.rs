@@ -3,7 +3,7 @@
 mod errors;
 mod export;
 
-use gw_compliance::ivms101::{DataFormat, DataRules, FieldError, MAX_SIZE, Party, PartyData, Problem};
+use gw_compliance::ivms101::{DataFormat, DataRules, FieldError, MAX_SIZE, PartyData, Problem, TransferParty};
 use gw_types::{Address, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn now() -> Timestamp {
     Timestamp::parse("2026-11-29T23:59:59Z").unwrap()
 }
 
-fn rules(party: Party) -> DataRules<'static> {
+fn rules(party: TransferParty) -> DataRules<'static> {
     DataRules {
         party,
         required: DataFormat::FreeForm,
@@ -25,7 +25,7 @@ fn rules(party: Party) -> DataRules<'static> {
     }
 }
 
-fn check(party: Party, data: &Value) -> Result<DataFormat, FieldError> {
+fn check(party: TransferParty, data: &Value) -> Result<DataFormat, FieldError> {
     PartyData::parse(&data.to_string(), &rules(party)).map(|data| data.format())
 }
 
@@ -104,15 +104,15 @@ fn at(person: &str, rest: &str) -> String {
 
 #[test]
 fn co38_data_of_both_kinds_of_persons_is_accepted() {
-    assert_eq!(check(Party::Originator, &natural()), Ok(DataFormat::Ivms101));
-    assert_eq!(check(Party::Beneficiary, &legal()), Ok(DataFormat::Ivms101));
+    assert_eq!(check(TransferParty::Originator, &natural()), Ok(DataFormat::Ivms101));
+    assert_eq!(check(TransferParty::Beneficiary, &legal()), Ok(DataFormat::Ivms101));
 }
 
 /// CO-38: data without persons has any form, unless the organization requires IVMS101.
 #[test]
 fn co38_data_without_persons_is_free_unless_the_organization_requires_the_standard() {
     let free = r#" {"name":"Ada","n":1.10,"id":12345678901234567890123,"empty":{}} "#;
-    let data = PartyData::parse(free, &rules(Party::Originator)).unwrap();
+    let data = PartyData::parse(free, &rules(TransferParty::Originator)).unwrap();
     assert_eq!((data.format(), data.as_json()), (DataFormat::FreeForm, free.trim()));
     assert_eq!(serde_json::to_string(&data).unwrap(), free.trim());
     let strict = |party| DataRules {
@@ -120,16 +120,16 @@ fn co38_data_without_persons_is_free_unless_the_organization_requires_the_standa
         ..rules(party)
     };
     for (party, pointer) in [
-        (Party::Originator, "/originatorPersons"),
-        (Party::Beneficiary, "/beneficiaryPersons"),
+        (TransferParty::Originator, "/originatorPersons"),
+        (TransferParty::Beneficiary, "/beneficiaryPersons"),
     ] {
         let error = PartyData::parse(free, &strict(party)).unwrap_err();
         assert_eq!((error.pointer.as_str(), error.problem), (pointer, Problem::Missing));
         assert_eq!(error.to_string(), format!("`{pointer}`: this member is required"));
     }
-    assert!(PartyData::parse(&natural().to_string(), &strict(Party::Originator)).is_ok());
+    assert!(PartyData::parse(&natural().to_string(), &strict(TransferParty::Originator)).is_ok());
     // Persons of the other party are no way around the rules.
-    let error = check(Party::Beneficiary, &natural()).unwrap_err();
+    let error = check(TransferParty::Beneficiary, &natural()).unwrap_err();
     assert_eq!(
         (error.pointer.as_str(), error.problem),
         ("/beneficiaryPersons", Problem::Missing)
@@ -138,7 +138,11 @@ fn co38_data_without_persons_is_free_unless_the_organization_requires_the_standa
 
 #[test]
 fn co38_what_is_no_object_or_too_large_is_refused() {
-    let problem = |text: &str| PartyData::parse(text, &rules(Party::Originator)).unwrap_err().problem;
+    let problem = |text: &str| {
+        PartyData::parse(text, &rules(TransferParty::Originator))
+            .unwrap_err()
+            .problem
+    };
     for text in ["[]", "null", "1", "\"a\""] {
         assert_eq!(problem(text), Problem::NotAnObject, "{text}");
     }
@@ -146,7 +150,7 @@ fn co38_what_is_no_object_or_too_large_is_refused() {
     assert_eq!(problem(r#"{"a":1,"a":2}"#), Problem::Duplicate);
     let sized = |size: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(size - 8));
     assert_eq!(sized(100).len(), 100);
-    assert!(PartyData::parse(&sized(MAX_SIZE), &rules(Party::Originator)).is_ok());
+    assert!(PartyData::parse(&sized(MAX_SIZE), &rules(TransferParty::Originator)).is_ok());
     assert_eq!(problem(&sized(MAX_SIZE + 1)), Problem::TooLarge);
     assert_eq!(
         problem(&format!("{}1{}", "{\"a\":".repeat(17), "}".repeat(17))),
@@ -183,7 +187,7 @@ fn co38_persons_are_of_one_kind() {
             Some(Problem::PersonKind),
         ),
     ] {
-        let outcome = check(Party::Originator, &changed(natural(), pointer, value));
+        let outcome = check(TransferParty::Originator, &changed(natural(), pointer, value));
         match (expected, problem) {
             (Some(pointer), Some(problem)) => {
                 let error = outcome.unwrap_err();
@@ -196,7 +200,7 @@ fn co38_persons_are_of_one_kind() {
     let person = natural().pointer("/originatorPersons/0").unwrap().clone();
     let two = changed(natural(), "/originatorPersons", json!([person, {}]));
     assert_eq!(
-        check(Party::Originator, &two).unwrap_err().pointer,
+        check(TransferParty::Originator, &two).unwrap_err().pointer,
         "/originatorPersons/1"
     );
 }
@@ -217,20 +221,23 @@ fn co38_an_originator_is_identified() {
         })
     };
     for member in MEMBERS {
-        assert!(check(Party::Originator, &with_only(&[member])).is_ok(), "{member}");
+        assert!(
+            check(TransferParty::Originator, &with_only(&[member])).is_ok(),
+            "{member}"
+        );
     }
-    let error = check(Party::Originator, &with_only(&[])).unwrap_err();
+    let error = check(TransferParty::Originator, &with_only(&[])).unwrap_err();
     assert_eq!(
         (error.pointer.as_str(), error.problem),
         (NATURAL, Problem::Identification)
     );
     let number = changed(with_only(&[]), &format!("{NATURAL}/customerNumber"), json!("C-1"));
-    assert!(check(Party::Originator, &number).is_ok());
+    assert!(check(TransferParty::Originator, &number).is_ok());
 
     let person = |data: &Value, key: &str| data.pointer(&format!("/{key}/0")).unwrap().clone();
     let bare = person(&with_only(&[]), "originatorPersons");
     let beneficiary = changed(legal(), "/beneficiaryPersons", json!([bare]));
-    assert!(check(Party::Beneficiary, &beneficiary).is_ok());
+    assert!(check(TransferParty::Beneficiary, &beneficiary).is_ok());
 
     // A birth does not identify a legal person.
     let mut company = person(&legal(), "beneficiaryPersons");
@@ -240,7 +247,7 @@ fn co38_an_originator_is_identified() {
     let birth = json!({"dateOfBirth": "1990-02-28", "placeOfBirth": "Bern"});
     let company = changed(company, "/legalPerson/dateAndPlaceOfBirth", birth);
     let error = check(
-        Party::Originator,
+        TransferParty::Originator,
         &changed(natural(), "/originatorPersons", json!([company])),
     )
     .unwrap_err();
@@ -253,11 +260,17 @@ fn co38_both_issues_of_the_standard_are_accepted() {
     let name = json!([{"nameIdentifier": [
         {"primaryIdentifier": "Example", "naturalPersonNameIdentifierType": "LEGL"}
     ]}]);
-    assert!(check(Party::Originator, &changed(natural(), &at(NATURAL, "/name"), name)).is_ok());
+    assert!(
+        check(
+            TransferParty::Originator,
+            &changed(natural(), &at(NATURAL, "/name"), name)
+        )
+        .is_ok()
+    );
     let address = json!({"streetName": "Main Street", "buildingName": "Tower", "country": "SS"});
     assert!(
         check(
-            Party::Originator,
+            TransferParty::Originator,
             &changed(natural(), &at(NATURAL, "/geographicAddress"), address)
         )
         .is_ok()
@@ -287,7 +300,7 @@ fn co38_a_birth_is_in_the_past() {
         ("1990-01-0１", Some(Problem::Date)),
     ] {
         let pointer = at(NATURAL, "/dateAndPlaceOfBirth/dateOfBirth");
-        let outcome = check(Party::Originator, &changed(natural(), &pointer, json!(date)));
+        let outcome = check(TransferParty::Originator, &changed(natural(), &pointer, json!(date)));
         assert_eq!(
             outcome.err().map(|error| (error.pointer, error.problem)),
             problem.map(|problem| (pointer, problem))
@@ -296,7 +309,7 @@ fn co38_a_birth_is_in_the_past() {
     // A clock without a date makes no date past.
     let rules = DataRules {
         now: Timestamp::from_micros(i64::MIN),
-        ..rules(Party::Originator)
+        ..rules(TransferParty::Originator)
     };
     assert!(PartyData::parse(&natural().to_string(), &rules).is_err());
 }
@@ -326,7 +339,10 @@ fn co38_an_account_is_an_address_of_the_party() {
         (json!(lower), Some(("/accountNumber", Problem::NotAnArray))),
         (json!(null), Some(("/accountNumber", Problem::Missing))),
     ] {
-        for (party, data) in [(Party::Originator, natural()), (Party::Beneficiary, legal())] {
+        for (party, data) in [
+            (TransferParty::Originator, natural()),
+            (TransferParty::Beneficiary, legal()),
+        ] {
             let outcome = check(party, &changed(data, "/accountNumber", accounts.clone()));
             let error = outcome.as_ref().err();
             let error = error.map(|error| (error.pointer.as_str(), error.problem));
@@ -335,7 +351,7 @@ fn co38_an_account_is_an_address_of_the_party() {
     }
     let nobody = DataRules {
         accounts: &[],
-        ..rules(Party::Originator)
+        ..rules(TransferParty::Originator)
     };
     assert!(PartyData::parse(&natural().to_string(), &nobody).is_err());
 }
@@ -344,7 +360,7 @@ proptest! {
     /// No text makes the checks fail otherwise than by an error.
     #[test]
     fn co38_any_change_of_the_text_is_checked(at in 0usize..1000, with in "[\\[\\]{}\",:0-9a-z]{0,5}") {
-        for (party, data) in [(Party::Originator, natural()), (Party::Beneficiary, legal())] {
+        for (party, data) in [(TransferParty::Originator, natural()), (TransferParty::Beneficiary, legal())] {
             let mut text: Vec<char> = data.to_string().chars().collect();
             let at = at * text.len() / 1000;
             let end = (at + with.len()).min(text.len());

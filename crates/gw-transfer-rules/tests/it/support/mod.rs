@@ -91,8 +91,8 @@ impl Sent {
     }
 
     /// The effects of all runs as text, one line each.
-    pub(crate) fn listed(&self) -> Vec<String> {
-        self.effects().listed().iter().map(line).collect()
+    pub(crate) fn effect_lines(&self) -> Vec<String> {
+        self.effects().distinct_effects().iter().map(line).collect()
     }
 }
 
