@@ -92,14 +92,19 @@ impl Tally {
         self.failed += other.failed;
     }
 
-    /// The numbers in the output of a test program. One that fails without a failed test died.
+    /// The numbers in the output of a test program.
     fn of_program(output: &str, success: bool) -> Self {
         let mut tally = Self::default();
         output.lines().for_each(|line| tally.add(Self::from_line(line)));
-        if !success && tally.failed == 0 {
-            tally.failed = 1;
+        tally.with_exit(success)
+    }
+
+    /// With the exit of the program: one that died prints no result line.
+    fn with_exit(mut self, success: bool) -> Self {
+        if !success && self.failed == 0 {
+            self.failed = 1;
         }
-        tally
+        self
     }
 
     /// The numbers in a result line of the test runner; zero for any other line.
@@ -225,10 +230,7 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
     let status = child
         .wait()
         .with_context(|| format!("{} cannot be waited for", name(&command)))?;
-    if !status.success() && tally.failed == 0 {
-        // A test binary that died prints no result line.
-        tally.failed = 1;
-    }
+    let tally = tally.with_exit(status.success());
     if status.success() && tally.passed == 0 {
         bail!("`{}` ran no test", name(&command));
     }

@@ -124,26 +124,25 @@ pub(crate) async fn list_holders(
     let mut held = view.balances_in(&[address], &view.scopes.addresses()).await?;
     let holders = view.visible_holders(&viewer, address, &mut held).await?;
     let supply = view.shown_supply(&row).await?;
-    let mut listed: Vec<ListedHolder> = (holders.into_iter())
-        .filter_map(|balance| view.listed_holder(&viewer, balance))
+    let mut ranked: Vec<(HolderRank, Holder)> = (holders.into_iter())
+        .map(|holder| (view.rank_of(&holder), holder))
         .collect();
-    listed.sort_by_key(|holder| Reverse(holder.rank));
+    ranked.sort_by_key(|(rank, _)| Reverse(*rank));
     // The number of ids of a holder is hidden with their balances.
-    listed.dedup_by_key(|holder| holder.rank);
-    let total = listed.len() as u64;
+    ranked.dedup_by_key(|(rank, _)| *rank);
+    let total = ranked.len() as u64;
     let after = view.holder_rank(&list)?;
     if let Some(after) = after {
-        listed.retain(|holder| holder.rank < after);
+        ranked.retain(|(rank, _)| *rank < after);
     }
-    let (shown, has_more) = cut(listed, page, after.is_some());
-    let addresses: Vec<Address> = shown.iter().map(|holder| holder.balance.holder).collect();
+    let (shown, has_more) = cut(ranked, page, after.is_some());
+    let addresses: Vec<Address> = shown.iter().map(|(_, holder)| holder.balance.holder).collect();
     let contracts = view.reader.contracts_among(&addresses).await?;
-    let last = shown.last().filter(|_| has_more).map(|holder| holder.rank);
-    let data = shown.into_iter().map(|holder| {
-        let (balance, visibility) = (holder.balance, holder.visibility);
+    let last = shown.last().filter(|_| has_more).map(|(rank, _)| *rank);
+    let data = shown.iter().map(|(_, Holder { balance, visibility })| {
         let is_clear = visibility.holder.is_clear();
         TokenHolder {
-            address: holder.text,
+            address: view.print(balance.holder, visibility.holder, &mut AddressMetadata::new()),
             token_id: balance.token_id.filter(|_| visibility.balance).map(|id| id.to_string()),
             balance: if visibility.balance {
                 balance.balance.to_string()
@@ -199,14 +198,11 @@ fn cut<T>(all: Vec<T>, page: PageRequest, is_after_cursor: bool) -> (Vec<T>, boo
     (all.into_iter().skip(offset).take(page.limit).collect(), has_more)
 }
 
-/// A holder of a token in the list of its holders.
+/// A holder of a token that the viewer sees.
 #[derive(Debug)]
-struct ListedHolder {
+struct Holder {
     balance: TokenBalance,
     visibility: HolderVisibility,
-    /// The address as it is printed.
-    text: String,
-    rank: HolderRank,
 }
 
 /// The place of a holder in the list of holders: the largest balance is first. It depends on nothing that the viewer
@@ -224,22 +220,6 @@ struct HolderRank {
 type RankNumbers = [Option<i64>; 11];
 
 impl HolderRank {
-    fn new(balance: &TokenBalance, visibility: HolderVisibility, text: &str) -> Self {
-        Self {
-            balance: if visibility.balance {
-                balance.balance
-            } else {
-                U256::ZERO
-            },
-            holder: if visibility.holder.is_clear() {
-                balance.holder
-            } else {
-                Address::left_padding_from(text.as_bytes().rchunks(Address::len_bytes()).next().unwrap_or_default())
-            },
-            token_id: balance.token_id.filter(|_| visibility.balance),
-        }
-    }
-
     fn numbers(self) -> RankNumbers {
         let [b0, b1, b2, b3] = self.balance.into_limbs().map(|limb| Some(limb.cast_signed()));
         let [h0, h1, h2, _] = U256::from_be_bytes(self.holder.into_word().0)
@@ -275,17 +255,24 @@ pub(crate) fn percentage(balance: U256, supply: Option<U256>) -> f64 {
 }
 
 impl View {
-    /// A holder as the viewer sees it; `None` if it is not listed.
-    fn listed_holder(&self, viewer: &Viewer<'_>, balance: TokenBalance) -> Option<ListedHolder> {
-        let visibility = viewer.holder_entry(balance.token, balance.holder)?;
-        let text = self.print(balance.holder, visibility.holder, &mut AddressMetadata::new());
-        let rank = HolderRank::new(&balance, visibility, &text);
-        Some(ListedHolder {
-            balance,
-            visibility,
-            text,
-            rank,
-        })
+    /// The place of a holder. An address that is not shown in clear counts by its alias.
+    fn rank_of(&self, holder: &Holder) -> HolderRank {
+        let Holder { balance, visibility } = holder;
+        let address = if visibility.holder.is_clear() {
+            balance.holder
+        } else {
+            let text = self.print(balance.holder, visibility.holder, &mut AddressMetadata::new());
+            Address::left_padding_from(text.as_bytes().rchunks(Address::len_bytes()).next().unwrap_or_default())
+        };
+        HolderRank {
+            balance: if visibility.balance {
+                balance.balance
+            } else {
+                U256::ZERO
+            },
+            holder: address,
+            token_id: balance.token_id.filter(|_| visibility.balance),
+        }
     }
 
     /// The place in the list of holders below which the page of a cursor begins; `None` without a cursor.
@@ -350,21 +337,22 @@ impl View {
         viewer: &Viewer<'_>,
         token: Address,
         held: &mut HeldBalances,
-    ) -> Result<Vec<TokenBalance>, ExplorerError> {
+    ) -> Result<Vec<Holder>, ExplorerError> {
         let mut holders = Vec::new();
         for holding in held.holdings_of(token) {
-            if viewer.holder_entry(token, holding.holder).is_none() {
+            let Some(visibility) = viewer.holder_entry(token, holding.holder) else {
                 continue;
-            }
+            };
             let balance = self.shown_token_balance(&holding, held).await?;
             if !balance.is_zero() {
-                holders.push(TokenBalance {
+                let balance = TokenBalance {
                     token,
                     holder: holding.holder,
                     token_id: holding.token_id,
                     balance,
                     block_number: self.version.newest,
-                });
+                };
+                holders.push(Holder { balance, visibility });
             }
         }
         Ok(holders)
@@ -389,7 +377,7 @@ impl View {
         };
         let holders = self.visible_holders(viewer, token.address, held).await?;
         // A holder of several token ids counts once.
-        let holders: BTreeSet<Address> = holders.iter().map(|balance| balance.holder).collect();
+        let holders: BTreeSet<Address> = holders.iter().map(|holder| holder.balance.holder).collect();
         Ok(Token {
             address: lower(token.address),
             symbol: metadata.symbol.unwrap_or_default(),

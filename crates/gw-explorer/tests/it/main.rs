@@ -13,6 +13,8 @@ mod chain;
 #[cfg(test)]
 mod disclosure_table;
 #[cfg(test)]
+mod grant_feeds;
+#[cfg(test)]
 mod grants;
 #[cfg(test)]
 mod indexing;
